@@ -1,0 +1,148 @@
+"""Files that appear whole or not at all, and logs that only grow.
+
+Promises, on a local disk and on NFS:
+
+* ``write_atomic``: a reader sees the old file or the new one, never a part of either.
+* ``publish_once``: of any number of writers, on any hosts, exactly one wins; nobody overwrites it.
+* ``AppendLog``: a line that ``append`` accepted is on disk, alone on its line, in a file that no
+  other process writes. A line it refused may be on disk in part or in full, never glued to another.
+
+Not promised: that a name just created is at once visible to ``stat`` on another NFS client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from harness.errors import RollpoolError
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Replace ``path`` by a file holding ``data``. Raises ``RollpoolError`` when it cannot."""
+    with _refusing(path), _temporary(path, data, mode) as temporary:
+        os.replace(temporary, path)
+        _sync_directory(path.parent)
+
+
+def publish_once(path: Path, data: bytes, mode: int = 0o644) -> bool:
+    """Create ``path`` with ``data``; False, and nothing changed, where it exists already."""
+    with _refusing(path), _temporary(path, data, mode) as temporary:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            # NFS repeats a request whose answer was lost: then the name is ours after all.
+            return os.stat(temporary).st_nlink == 2
+        _sync_directory(path.parent)
+        return True
+
+
+class AppendLog:
+    """Lines in ``<directory>/<stem><suffix>``; after a failed write in ``<stem>.<k><suffix>``.
+
+    The file is created at the first line. One writer a log, so a name that exists is left alone.
+    """
+
+    def __init__(self, directory: Path, stem: str = "_metrics", suffix: str = ".jsonl") -> None:
+        self._directory, self._stem, self._suffix = directory, stem, suffix
+        self._number = 0
+        self._fd: int | None = None
+
+    def append(self, line: str) -> None:
+        """Put one line on disk. Raises ``RollpoolError`` when a second, fresh file fails too."""
+        if "\n" in line:
+            raise ValueError("a line holds no newline")
+        data = line.encode() + b"\n"
+        try:
+            self._write(data)
+        except OSError:
+            with _refusing(self._directory / self._name()):
+                self._write(data)
+
+    def close(self) -> None:
+        """Close the file; a later line opens a new one."""
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            self._number += 1
+            with contextlib.suppress(OSError):  # what append accepted was fsynced by it
+                os.close(fd)
+
+    def __enter__(self) -> AppendLog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _name(self) -> str:
+        number = f".{self._number}" if self._number else ""
+        return f"{self._stem}{number}{self._suffix}"
+
+    def _write(self, data: bytes) -> None:
+        try:
+            if self._fd is None:
+                self._fd = self._create()
+            written = os.write(self._fd, data)
+            if written != len(data):
+                raise OSError(f"{written} of {len(data)} bytes written")
+            os.fsync(self._fd)
+        except OSError:
+            self.close()  # what follows a torn line would be glued to it
+            raise
+
+    def _create(self) -> int:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                fd = os.open(self._directory / self._name(), _CREATE | os.O_APPEND, 0o644)
+            except FileExistsError:
+                self._number += 1
+                continue
+            _sync_directory(self._directory)
+            return fd
+
+
+@contextlib.contextmanager
+def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """A complete, fsynced file beside ``path``; removed at the end if it is still there."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    fd = os.open(temporary, _CREATE, mode)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RollpoolError(
+            f"write {path}", error.strerror or str(error), "free the disk or fix its rights, rerun"
+        ) from error
