@@ -1,0 +1,179 @@
+"""The metrics row: its schema, its files, and which row counts.
+
+Promises: ``Row.from_json(row.to_json())`` is the row; a line cut at any byte is skipped and noted,
+never half read; ``counted`` gives the same answer for any order of files and rows. Keys of a row
+that this version does not know are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RollpoolError
+
+#: The format of rows written by this version; rows of a newer one are noted, not guessed at.
+FORMAT = 1
+
+#: Outcome -> the value of ``success``: an error is never a failure of the policy.
+OUTCOMES: Mapping[str, bool | None] = {"success": True, "fail": False, "error": None}
+
+#: Who is at fault in an ``error``.
+ERROR_KINDS = ("policy", "simulator", "crash", "stall", "timeout", "lost", "protocol")
+
+_FILE_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
+
+
+def canonical_json(value: Any) -> str:
+    """The one text of a JSON value: keys sorted, no spaces, no NaN. Hashes are made of it."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One attempt at one episode; ``None`` where nobody can know (a lost worker's steps)."""
+
+    format: int = FORMAT
+    manifest: str  # sha256 of the sealed manifest
+    position: int  # in the manifest, from 0
+    attempt: int  # from 1
+    worker: str
+    host: str
+    run: str
+    scene: str
+    task: str
+    task_config: str
+    seed: int
+    instruction: str
+    outcome: str  # a key of OUTCOMES
+    success: bool | None
+    hard_success: bool | None = None  # success without a collision
+    collision_count: int | None = None
+    collision_names: tuple[str, ...] = ()
+    steps: int | None = None  # executed actions
+    sim_s: float | None = None  # simulated seconds
+    wall_s: float | None = None
+    policy_s: float | None = None  # waiting for the policy
+    policy: str
+    checkpoint: Mapping[str, str]  # name, digest
+    simulator: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings_hash: str
+    code_hash: str
+    state_hash: str | None = None  # of the final physical state
+    video: str | None = None  # relative to the run directory
+    error: Mapping[str, Any] | None = None  # kind, message, traceback, logs
+    started: float  # seconds since 1970, for people and rates; never decides which row counts
+    finished: float
+
+    def to_json(self) -> str:
+        """The row as one line, without its newline."""
+        return canonical_json(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Row:
+        """Read a line. Raises ``RollpoolError`` naming the field that is wrong."""
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise _bad(f"not JSON ({error})") from error
+        if not isinstance(record, dict):
+            raise _bad(f"{type(record).__name__} instead of an object")
+        if isinstance(record.get("format"), int) and record["format"] > FORMAT:
+            raise _bad(f"format {record['format']}, newer than this toolkit's {FORMAT}")
+        values = {name: _value(record, name, kinds) for name, kinds in _SCHEMA.items()}
+        values["collision_names"] = tuple(values["collision_names"])
+        row = cls(**values)
+        _check(row)
+        return row
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "int": (int,), "str": (str,), "float": (int, float), "bool": (bool,), "None": (type(None),),
+    "tuple[str, ...]": (list,), "Mapping[str, str]": (dict,), "Mapping[str, Any]": (dict,),
+}  # fmt: skip
+
+#: Field -> the JSON types it accepts, from the annotations above.
+_SCHEMA = {
+    f.name: tuple(kind for part in str(f.type).split(" | ") for kind in _TYPES[part])
+    for f in fields(Row)
+}
+_DEFAULTS = {f.name: f.default for f in fields(Row) if f.default is not MISSING} | {"versions": {}}
+
+
+def _value(record: Mapping[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
+    if name not in record and name not in _DEFAULTS:
+        raise _bad(f"no {name!r}")
+    value = record.get(name, _DEFAULTS.get(name))
+    value = list(value) if isinstance(value, tuple) else value
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise _bad(f"{name!r} is {value!r}, not {wanted}")
+    return value
+
+
+def _check(row: Row) -> None:
+    if row.outcome not in OUTCOMES or row.success is not OUTCOMES[row.outcome]:
+        raise _bad(f"outcome {row.outcome!r} with success {row.success!r}")
+    if (row.outcome == "error") != (row.error is not None):
+        raise _bad(f"outcome {row.outcome!r} with error {row.error!r}")
+    if row.error is not None and row.error.get("kind") not in ERROR_KINDS:
+        raise _bad(f"error kind {row.error.get('kind')!r}")
+    if row.position < 0 or row.attempt < 1:
+        raise _bad(f"position {row.position}, attempt {row.attempt}")
+    if not all(isinstance(name, str) for name in row.collision_names):
+        raise _bad(f"'collision_names' is {row.collision_names!r}")
+
+
+def _bad(found: str) -> RollpoolError:
+    return RollpoolError("metrics row", found, "it is not counted; its episode runs again")
+
+
+def metrics_files(results: Path) -> list[Path]:
+    """Every metrics file below ``eval_result``, sorted."""
+    return sorted(f for f in results.rglob("_metrics*.jsonl") if _FILE_NAME.fullmatch(f.name))
+
+
+def read_rows(results: Path, problems: list[str] | None = None) -> Iterator[Row]:
+    """All valid rows below ``results``; what was skipped is added to ``problems`` by file:line."""
+    for file in metrics_files(results):
+        yield from read_file(file, problems)
+
+
+def read_file(file: Path, problems: list[str] | None = None) -> Iterator[Row]:
+    """The valid rows of one metrics file; see ``read_rows``."""
+    *lines, tail = file.read_bytes().split(b"\n")
+    for number, line in enumerate([*lines, tail], start=1):
+        torn = number > len(lines)
+        if torn and not line:
+            continue
+        try:
+            yield Row.from_json(line.decode())
+        except (RollpoolError, UnicodeDecodeError) as error:
+            if problems is not None:
+                what = "torn last line, skipped" if torn else str(error)
+                problems.append(f"{file}:{number}: {what}")
+
+
+def count_key(row: Row) -> tuple[bool, int, str]:
+    """What makes a row count, greatest first: an outcome, then the attempt, then the worker."""
+    return row.outcome != "error", row.attempt, row.worker
+
+
+def counted(rows: Iterable[Row]) -> dict[tuple[str, int], Row]:
+    """``(manifest, position)`` -> the row that counts for that episode."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        episode = (row.manifest, row.position)
+        other = best.setdefault(episode, row)
+        mine, its = count_key(row), count_key(other)
+        # One worker writes one row an attempt; the text decides only where that was broken.
+        if mine > its or (mine == its and row.to_json() > other.to_json()):
+            best[episode] = row
+    return best
