@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# One Python environment: built from its pins, stamped last, rebuilt when anything moved.
+# Needs console.sh, ROLLPOOL_ENVS, root (the checkout) and lib_dir. Sourced, never run.
+
+declare -A environment_import=([toolkit]=duckdb [tabletop]=sapien [model]=torch)
+declare -A environment_seconds=([toolkit]=40 [tabletop]=50 [model]=60)
+
+# environment::own NAME: the user's own interpreter in place of NAME, empty when there is none.
+environment::own() {
+  case "$1" in
+  tabletop) [[ "$ROBOTWIN_PY" == "$ROLLPOOL_ENVS/tabletop/bin/python" ]] || printf '%s' "$ROBOTWIN_PY" ;;
+  model) [[ "$XVLA_PY" == "$ROLLPOOL_ENVS/model/bin/python" ]] || printf '%s' "$XVLA_PY" ;;
+  esac
+}
+
+# environment::stamp PYTHON NAME FILE...: a hash of all that decides what is in the environment.
+# Its own path is in it: an environment that was moved or copied does not work.
+environment::stamp() {
+  local python="$1" name="$2"
+  shift 2
+  {
+    printf '%s\n' "$python" "$ROLLPOOL_ENVS/$name"
+    "$python" -VV
+    [[ "$name" != model ]] || printf '%s\n' "${ROLLPOOL_TORCH:-}"
+    cat "$@"
+  } | sha256sum | cut -d ' ' -f 1
+}
+
+# environment::stamped FILE STAMP: is what FILE vouches for what is wanted?
+environment::stamped() { [[ -f "$1" && "$(<"$1")" == "$2" ]]; }
+
+# environment::requirements NAME: its pins, with the user's torch where there is one.
+environment::requirements() {
+  if [[ "$1" == model && -n "${ROLLPOOL_TORCH:-}" ]]; then
+    grep -v '^torch==' "$root/requirements/model.txt"
+    printf '%s\n' "$ROLLPOOL_TORCH"
+  else
+    cat "$root/requirements/$1.txt"
+  fi
+}
+
+# environment::progress TOTAL: pip's output as one moving line, or as large downloads in a log.
+environment::progress() {
+  local line number=0
+  while IFS= read -r line; do
+    case "$line" in
+    Collecting* | Processing*)
+      number=$((number + 1))
+      line="${line%% (from *}"
+      line="package $number of $1: ${line##*[ /]}"
+      [[ -t 1 ]] || continue
+      ;;
+    *Downloading*' MB)'*) line="downloading ${line##*Downloading }" ;;
+    'Installing collected packages'*) line="unpacking $number packages" ;;
+    *) continue ;;
+    esac
+    if [[ -t 1 ]]; then printf '\r\033[K  %s' "${line:0:76}"; else say "  $line"; fi
+  done
+  if [[ -t 1 ]]; then printf '\r\033[K'; fi
+}
+
+# environment::pip NAME ARGUMENT...: pip in the environment; everything it says goes to the log.
+environment::pip() {
+  local name="$1" log="$ROLLPOOL_ENVS/$1.log" total
+  shift
+  total="$(environment::requirements "$name" | grep -c '^[^#]' || true)"
+  "$ROLLPOOL_ENVS/$name/bin/python" -m pip --no-input --disable-pip-version-check "$@" 2>&1 |
+    tee -a "$log" | environment::progress "$total" && return
+  tail -n 12 "$log" >&2
+  die "environment $name" "pip could not install its packages (all of it in $log)" \
+    "see the lines above, then run this again: it starts over"
+}
+
+# environment::describe_torch: which build it will be, before several GB are on their way.
+environment::describe_torch() {
+  local report="$ROLLPOOL_ENVS/model/torch.json" torch="${ROLLPOOL_TORCH:-}"
+  [[ -n "$torch" ]] || torch="$(grep '^torch==' "$root/requirements/model.txt")"
+  environment::pip model install --quiet --dry-run --no-deps --report "$report" "$torch"
+  "$ROLLPOOL_ENVS/model/bin/python" "$lib_dir/torch_source.py" "$report"
+}
+
+# environment::create PYTHON NAME STAMP: from nothing; only a folder that is an environment goes.
+environment::create() {
+  local python="$1" name="$2" stamp="$3" env="$ROLLPOOL_ENVS/$2"
+  if [[ -e "$env" && ! -f "$env/pyvenv.cfg" ]]; then
+    die "environment $name" "$env is there and is no Python environment" "move it away"
+  fi
+  say "building, about ${environment_seconds[$name]} s on 2 cores (log: $ROLLPOOL_ENVS/$name.log)"
+  rm -rf "$env"
+  : >"$ROLLPOOL_ENVS/$name.log"
+  "$python" -m venv "$env" >>"$ROLLPOOL_ENVS/$name.log" 2>&1 ||
+    die "environment $name" "python -m venv failed (see $ROLLPOOL_ENVS/$name.log)" \
+      "install your system's python3-venv package, or set ROLLPOOL_PYTHON"
+  environment::pip "$name" install --quiet -r "$root/requirements/pip.txt"
+  [[ "$name" != model ]] || environment::describe_torch
+  environment::requirements "$name" >"$env/requirements.txt"
+  environment::pip "$name" install --progress-bar off -r "$env/requirements.txt"
+  "$env/bin/python" -c "import ${environment_import[$name]}" ||
+    die "environment $name" "its packages are there and do not import" \
+      "see the error above: a system library is missing"
+  printf '%s\n' "$stamp" >"$env/.rollpool-stamp"
+}
+
+# environment::ensure PYTHON NAME: there and up to date, or built now.
+environment::ensure() {
+  local python="$1" name="$2" env="$ROLLPOOL_ENVS/$2" stamp
+  stamp="$(environment::stamp "$python" "$name" "$root/requirements/"{pip,"$name"}.txt)"
+  if environment::stamped "$env/.rollpool-stamp" "$stamp"; then
+    say "up to date"
+  else
+    environment::create "$python" "$name" "$stamp"
+  fi
+}
+
+# environment::ensure_tests PYTHON NAME: the test tools, which `toolkit` has anyway.
+environment::ensure_tests() {
+  local python="$1" name="$2" env="$ROLLPOOL_ENVS/$2" stamp
+  [[ "$name" != toolkit ]] || return 0
+  stamp="$(environment::stamp "$python" "$name" "$root/requirements/test.txt")"
+  environment::stamped "$env/.rollpool-tests" "$stamp" && return
+  say "  adding the test tools"
+  environment::pip "$name" install --progress-bar off -r "$root/requirements/test.txt"
+  printf '%s\n' "$stamp" >"$env/.rollpool-tests"
+}
