@@ -1,0 +1,80 @@
+"""Which arrays may cross the wire, and how one is rebuilt from bytes a stranger sent.
+
+Nothing here can run code: element types are numbers, booleans, text, bytes and times alone
+(never ``object``, never records), and every size is checked before memory is touched.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from harness.wire.errors import ProtocolError
+
+_KINDS = "biufcSUmM"
+_DTYPE = re.compile(r"[<>=|]?[A-Za-z]+\d*(\[\w+\])?")
+_MAX_NDIM = 32
+_LAST_CODE_POINT = 0x10FFFF
+
+
+def checked(array: np.ndarray) -> np.ndarray:
+    """The array in C order, or ProtocolError where its element type cannot cross."""
+    if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
+        raise ProtocolError(
+            "send an array",
+            f"element type {array.dtype} cannot cross the wire",
+            "send numbers, booleans, text, bytes or times",
+        )
+    return np.asarray(array, order="C")
+
+
+def plain(scalar: np.generic) -> bool | int | float | str:
+    """A numpy scalar as the JSON value it stands for."""
+    for kind, convert in ((np.bool_, bool), (np.integer, int), (np.floating, float), (str, str)):
+        if isinstance(scalar, kind):
+            return convert(scalar)
+    raise TypeError(f"a scalar of type {type(scalar).__name__}")
+
+
+def raw_bytes(array: np.ndarray) -> memoryview:
+    """The bytes of a C-ordered array, not copied."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """``(dtype, shape, bytes)`` of a description off the wire."""
+    whole = isinstance(shape, list) and len(shape) <= _MAX_NDIM
+    if not whole or not all(type(n) is int and n >= 0 for n in shape):
+        raise malformed(f"array shape {str(shape)[:80]!r}")
+    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+        raise malformed(f"array element type {str(dtype)[:80]!r}")
+    try:
+        parsed = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise malformed(f"array element type {dtype[:80]!r}") from error
+    if parsed.kind not in _KINDS or parsed.itemsize == 0:
+        raise malformed(f"array element type {dtype[:80]!r}")
+    return parsed, tuple(shape), math.prod(shape) * parsed.itemsize
+
+
+def rebuild(buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only view on ``buffer``, which has exactly the bytes that dtype and shape need."""
+    try:
+        array = np.ndarray(shape, dtype, buffer)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise malformed(f"an array of shape {shape}") from error
+    if dtype.kind == "U" and array.size:
+        points = np.ndarray((array.size * dtype.itemsize // 4,), dtype.byteorder + "u4", buffer)
+        if points.max() > _LAST_CODE_POINT:
+            raise malformed("text that is not Unicode")
+    array.flags.writeable = False
+    return array
+
+
+def malformed(found: str) -> ProtocolError:
+    return ProtocolError(
+        "decode a message", f"malformed: {found}", "check that both sides speak this wire"
+    )

@@ -1,0 +1,115 @@
+"""The binary codec: a JSON header, then the arrays' own bytes.
+
+Payload: ``RPB1``, 4-byte big-endian header length, the header, then each array on the next
+multiple of 64 bytes from the payload's start. In the header an array is ``{"__array__": index}``
+and the top level carries ``"__arrays__": [{"dtype", "shape"}, ...]``. Decoded arrays are read-only
+views on the payload: nothing is copied.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+
+from harness.wire.arrays import checked, malformed, parse_spec, plain, raw_bytes, rebuild
+from harness.wire.errors import ProtocolError
+from harness.wire.frames import ALIGNMENT
+
+MAGIC = b"RPB1"
+_REFERENCE, _TABLE = "__array__", "__arrays__"
+_PREFIX = struct.Struct(">4sI")
+
+
+def encode(message: dict[str, Any]) -> list[memoryview]:
+    """The parts of the payload, arrays uncopied where they are in C order already."""
+    arrays: list[np.ndarray] = []
+    try:
+        tree = _with_references(message, arrays)
+        tree[_TABLE] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
+        header = json.dumps(tree, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unsendable(str(error)) from error
+    parts = [memoryview(_PREFIX.pack(MAGIC, len(header)) + header)]
+    end = len(parts[0])
+    for array in arrays:
+        parts += [memoryview(bytes(-end % ALIGNMENT)), raw_bytes(array)]
+        end += -end % ALIGNMENT + array.nbytes
+    return [part for part in parts if len(part)]
+
+
+def decode(payload: np.ndarray) -> dict[str, Any]:
+    """The message in ``(n,)`` uint8, whose arrays are read-only views on it."""
+    if len(payload) < _PREFIX.size:
+        raise malformed("a payload cut short")
+    magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size])
+    end = _PREFIX.size + header_size
+    if magic != MAGIC or end > len(payload):
+        raise malformed("no RPB1 header")
+    try:
+        tree = json.loads(str(payload[_PREFIX.size : end].data, "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise malformed(f"header: {error}") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get(_TABLE), list):
+        raise malformed("a header without an array table")
+    arrays = _arrays(payload, end, tree.pop(_TABLE))
+    try:
+        return {key: _resolved(value, arrays) for key, value in tree.items()}
+    except RecursionError as error:
+        raise malformed("a message nested too deeply") from error
+
+
+def _arrays(payload: np.ndarray, end: int, table: list[Any]) -> list[np.ndarray]:
+    arrays = []
+    for entry in table:
+        if not isinstance(entry, dict):
+            raise malformed("an entry of the array table")
+        dtype, shape, size = parse_spec(entry.get("dtype"), entry.get("shape"))
+        start = end + -end % ALIGNMENT
+        end = start + size
+        if end > len(payload):
+            raise malformed("arrays larger than the payload")
+        arrays.append(rebuild(payload[start:end].data, dtype, shape))
+    if end != len(payload):
+        raise malformed(f"{len(payload) - end} bytes too many")
+    return arrays
+
+
+def _with_references(value: Any, arrays: list[np.ndarray]) -> Any:
+    """A JSON tree of ``value``, its arrays appended to ``arrays`` and referred to."""
+    if isinstance(value, np.ndarray):
+        arrays.append(checked(value))
+        return {_REFERENCE: len(arrays) - 1}
+    if isinstance(value, np.generic):
+        return plain(value)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str) or key in (_REFERENCE, _TABLE):
+                raise unsendable(f"the key {key!r}")
+        return {key: _with_references(item, arrays) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_references(item, arrays) for item in value]
+    return value
+
+
+def _resolved(value: Any, arrays: list[np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_resolved(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if _REFERENCE not in value:
+        return {key: _resolved(item, arrays) for key, item in value.items()}
+    index = value[_REFERENCE]
+    if type(index) is not int or not 0 <= index < len(arrays):
+        raise malformed(f"a reference to array {str(index)[:80]}")
+    return arrays[index]
+
+
+def unsendable(found: str) -> ProtocolError:
+    return ProtocolError(
+        "encode a message",
+        f"{found} cannot cross the wire",
+        "send text keys, and values that are JSON or arrays of numbers",
+    )

@@ -1,0 +1,147 @@
+"""Length-prefixed frames on a stream socket.
+
+A frame is a 4-byte big-endian length and that many bytes. Promises: reads are exact, a frame is
+never larger than the caller's limit, no call lasts longer than its deadline, and the payload is
+received into one block of memory, without a copy on the way.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.wire.errors import ConnectionLost, DeadlinePassed, ProtocolError
+
+#: No message of ours is larger: three 4K pictures and then some.
+FRAME_LIMIT = 256 * 1024 * 1024
+#: Array bytes start on such a boundary of the payload, and so of the memory it is received into.
+ALIGNMENT = 64
+
+_LENGTH = struct.Struct(">I")
+_VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
+_REUSE_LIMIT = 64 * 1024 * 1024
+
+
+class Deadline:
+    """A point in monotonic time, and what is awaited until then."""
+
+    def __init__(self, seconds: float, waiting_for: str) -> None:
+        self.end = time.monotonic() + seconds
+        self.seconds, self.waiting_for = seconds, waiting_for
+
+    def remaining(self) -> float:
+        """Seconds left; raises DeadlinePassed instead of returning zero or less."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise self.passed()
+        return left
+
+    def passed(self) -> DeadlinePassed:
+        return DeadlinePassed(
+            self.waiting_for,
+            f"nothing complete within {self.seconds:g} s",
+            "look at the peer's log: it hangs, or needs a longer deadline",
+        )
+
+
+class Memory:
+    """The block frames are received into: fresh pages cost more than the copy they hold.
+
+    A block is used again only when nothing refers to it any more, neither the caller nor an
+    array, so views handed out stay valid for as long as anyone holds them.
+    """
+
+    def __init__(self) -> None:
+        self._block = np.empty(0, np.uint8)
+        self._unshared = sys.getrefcount(self._block)
+
+    def take(self, size: int) -> np.ndarray:
+        """A ``(size,)`` uint8 array that starts on an ``ALIGNMENT`` boundary."""
+        shared = sys.getrefcount(self._block) > self._unshared
+        if shared or len(self._block) < size + ALIGNMENT:
+            self._block = np.empty(size + ALIGNMENT, np.uint8)
+        block = self._block
+        if size > _REUSE_LIMIT:
+            self._block = np.empty(0, np.uint8)
+        start = -block.ctypes.data % ALIGNMENT
+        return block[start : start + size]
+
+
+def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadline) -> None:
+    """Send ``parts`` as one frame, without joining them first."""
+    size = sum(len(part) for part in parts)
+    if size > FRAME_LIMIT:
+        raise _too_large(size, FRAME_LIMIT)
+    pending = [memoryview(_LENGTH.pack(size)), *parts]
+    while pending:
+        try:
+            sock.settimeout(deadline.remaining())
+            sent = sock.sendmsg(pending[:_VECTORS_A_CALL])
+        except TimeoutError:
+            raise deadline.passed() from None
+        except OSError as error:
+            raise _lost(deadline.waiting_for, str(error)) from error
+        pending = _after(pending, sent)
+
+
+def receive_frame(
+    sock: socket.socket,
+    memory: Memory,
+    limit: int,
+    first: Deadline,
+    rest_s: float,
+) -> np.ndarray:
+    """The payload of the next frame, ``(n,)`` uint8.
+
+    ``first`` bounds the wait for the frame to begin, ``rest_s`` that for the whole of it after
+    its length has arrived: a long pause between frames is normal, one within a frame is not.
+    """
+    prefix = memoryview(bytearray(_LENGTH.size))
+    _receive_exactly(sock, prefix, first)
+    (size,) = _LENGTH.unpack(prefix)
+    if size > limit:
+        raise _too_large(size, limit)
+    payload = memory.take(size)
+    _receive_exactly(sock, payload.data, Deadline(rest_s, first.waiting_for))
+    return payload
+
+
+def _receive_exactly(sock: socket.socket, into: memoryview, deadline: Deadline) -> None:
+    got = 0
+    while got < len(into):
+        try:
+            sock.settimeout(deadline.remaining())
+            count = sock.recv_into(into[got:])
+        except TimeoutError:
+            raise deadline.passed() from None
+        except OSError as error:
+            raise _lost(deadline.waiting_for, str(error)) from error
+        if count == 0:
+            raise _lost(deadline.waiting_for, "the peer closed the connection")
+        got += count
+
+
+def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
+    """What is left of ``parts`` once their first ``sent`` bytes are gone."""
+    for index, part in enumerate(parts):
+        if sent < len(part):
+            return [part[sent:], *parts[index + 1 :]]
+        sent -= len(part)
+    return []
+
+
+def _lost(waiting_for: str, found: str) -> ConnectionLost:
+    return ConnectionLost(waiting_for, found, "look at the peer's log: it may have died")
+
+
+def _too_large(size: int, limit: int) -> ProtocolError:
+    return ProtocolError(
+        "a frame within the size limit",
+        f"{size} bytes, the limit is {limit}",
+        "check that both sides speak this wire and agree on what is sent",
+    )

@@ -1,0 +1,268 @@
+"""Both codecs: what goes in comes out, and nothing a stranger sends does anything but raise."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from harness.wire import ProtocolError, binary, classic
+from harness.wire.frames import ALIGNMENT
+
+CODECS = {
+    "binary": (binary.encode, binary.decode),
+    "classic": (classic.encode_request, classic.decode),
+}
+
+DTYPES = st.one_of(
+    hnp.boolean_dtypes(),
+    hnp.integer_dtypes(endianness="?"),
+    hnp.unsigned_integer_dtypes(endianness="?"),
+    hnp.floating_dtypes(endianness="?"),
+    hnp.complex_number_dtypes(endianness="?"),
+    hnp.byte_string_dtypes(endianness="?"),
+    hnp.unicode_string_dtypes(endianness="?"),
+    hnp.datetime64_dtypes(endianness="?"),
+    hnp.timedelta64_dtypes(endianness="?"),
+)
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> np.ndarray:
+    array = draw(hnp.arrays(draw(DTYPES), draw(SHAPES)))
+    turned = draw(st.sampled_from(["as it is", "transposed", "strided", "reversed"]))
+    if turned == "transposed":
+        return array.T
+    if turned == "strided" and array.ndim:
+        return array[::2]
+    if turned == "reversed" and array.ndim:
+        return array[..., ::-1]
+    return array
+
+
+KEYS = st.text(max_size=6).filter(lambda key: not key.startswith("__"))
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False),
+    st.text(max_size=10),
+    arrays(),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=8,
+)
+MESSAGES = st.dictionaries(KEYS.filter(lambda key: key != "type"), VALUES, max_size=4).map(
+    lambda fields: {"type": "infer", **fields}
+)
+
+
+def joined(parts: list[memoryview]) -> np.ndarray:
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def assert_same(got: Any, sent: Any) -> None:
+    if isinstance(sent, np.ndarray):
+        assert isinstance(got, np.ndarray)
+        assert (got.dtype, got.shape) == (sent.dtype, sent.shape)
+        assert got.tobytes() == sent.tobytes()
+        assert not got.flags.writeable
+    elif isinstance(sent, dict):
+        assert got.keys() == sent.keys()
+        for key, value in sent.items():
+            assert_same(got[key], value)
+    elif isinstance(sent, list):
+        assert len(got) == len(sent)
+        for one, other in zip(got, sent, strict=True):
+            assert_same(one, other)
+    else:
+        assert type(got) is type(sent) and got == sent
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=150, deadline=None)
+@given(message=MESSAGES)
+def test_any_message_comes_back_as_it_was(codec: str, message: dict[str, Any]) -> None:
+    encode, decode = CODECS[codec]
+    assert_same(decode(joined(encode(message))), message)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=60, deadline=None)
+@given(message=MESSAGES, data=st.data())
+def test_a_message_cut_short_is_refused(codec: str, message: dict[str, Any], data: Any) -> None:
+    encode, decode = CODECS[codec]
+    payload = joined(encode(message))
+    with pytest.raises(ProtocolError):
+        decode(payload[: data.draw(st.integers(0, len(payload) - 1))])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=150, deadline=None)
+@given(message=MESSAGES, data=st.data())
+def test_a_damaged_message_decodes_or_is_refused(
+    codec: str, message: dict[str, Any], data: Any
+) -> None:
+    encode, decode = CODECS[codec]
+    payload = joined(encode(message)).copy()
+    for _ in range(data.draw(st.integers(1, 4))):
+        payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        str(decode(payload))  # reading every value must not raise either
+    except ProtocolError:
+        return
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=150, deadline=None)
+@given(garbage=st.binary(max_size=200))
+def test_garbage_is_refused(codec: str, garbage: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        CODECS[codec][1](np.frombuffer(garbage, np.uint8))
+
+
+def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> np.ndarray:
+    header = json.dumps({"type": "ok", "value": value, "__arrays__": list(entries), **more})
+    start = binary.MAGIC + len(header).to_bytes(4, "big") + header.encode()
+    return np.frombuffer(start + bytes(-len(start) % ALIGNMENT) + body, np.uint8)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        table({"dtype": "|O", "shape": [1]}, body=bytes(8)),
+        table({"dtype": "object", "shape": [1]}, body=bytes(8)),
+        table({"dtype": "<i4,<i4", "shape": [1]}, body=bytes(8)),
+        table({"dtype": "V8", "shape": [1]}, body=bytes(8)),
+        table({"dtype": "<f4", "shape": [-1]}, body=bytes(8)),
+        table({"dtype": "<f4", "shape": [True]}, body=bytes(4)),
+        table({"dtype": "<f4", "shape": [2**62]}, body=bytes(8)),
+        table({"dtype": "<f4", "shape": [0, 2**70]}),
+        table({"dtype": "<f4", "shape": [1] * 33}, body=bytes(4)),
+        table({"dtype": "<f4", "shape": [1]}, body=bytes(5)),
+        table({"dtype": "<U1", "shape": [1]}, body=b"\xff\xff\xff\x7f"),
+        table({"dtype": "<f4", "shape": "1"}, body=bytes(4)),
+        table({"dtype": 4, "shape": [1]}, body=bytes(4)),
+        table("f4"),
+        table(value={"__array__": 0}),
+        table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": -1}),
+        table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": True}),
+        np.frombuffer(binary.MAGIC + b"\xff\xff\xff\xff{}", np.uint8),
+        np.frombuffer(binary.MAGIC + (4).to_bytes(4, "big") + "{}".encode("utf-16-le"), np.uint8),
+        np.frombuffer(binary.MAGIC + (40000).to_bytes(4, "big") + b"[" * 40000, np.uint8),
+    ],
+)
+def test_binary_refuses(payload: np.ndarray) -> None:
+    with pytest.raises(ProtocolError):
+        binary.decode(payload)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": "AAAAAAAAAAA=", "dtype": "object", "shape": [1]},
+        {"data": "AAAAAAAAAAA=", "dtype": "O", "shape": [1]},
+        {"data": "AAAA", "dtype": "float32", "shape": [1]},
+        {"data": "AAAAAA==", "dtype": "float32", "shape": [-1]},
+        {"data": "AA\nAAAA==", "dtype": "float32", "shape": [1]},
+        {"data": [0, 0], "dtype": "float32", "shape": [1]},
+        {"data": "AAAAAA=="},
+    ],
+)
+def test_classic_refuses(fields: dict[str, Any]) -> None:
+    obs = {"images": {"__numpy_array__": True, **fields}}
+    payload = json.dumps({"cmd": "infer", "obs": obs}).encode()
+    with pytest.raises(ProtocolError):
+        classic.decode(np.frombuffer(payload, np.uint8))
+
+
+@pytest.mark.parametrize("command", ["__class__", "get_action", "reset", None, ["infer"]])
+def test_classic_knows_four_commands(command: Any) -> None:
+    payload = json.dumps({"cmd": command, "obs": None}).encode()
+    with pytest.raises(ProtocolError, match="command"):
+        classic.decode(np.frombuffer(payload, np.uint8))
+
+
+def test_classic_bytes_are_robotwins() -> None:
+    array = np.array([[1.5, -2.0]], np.float32)
+    message = {"type": "infer", "state": array, "n": np.int64(3), "text": "Tür"}
+    data = base64.b64encode(array.tobytes()).decode()
+    expected = (
+        '{"cmd": "infer", "obs": {"state": {"__numpy_array__": true, "data": "%s", '
+        '"dtype": "float32", "shape": [1, 2]}, "n": 3, "text": "T\\u00fcr"}}' % data
+    )
+    assert joined(classic.encode_request(message)).tobytes() == expected.encode()
+    reset = joined(classic.encode_request({"type": "reset"})).tobytes()
+    assert reset == b'{"cmd": "reset_model", "obs": null}'
+
+
+def test_classic_replies_carry_their_type() -> None:
+    reply = {"type": "actions", "actions": np.ones((2, 3), np.float32)}
+    assert_same(classic.decode(joined(classic.encode_reply(reply))), reply)
+    error = {"type": "error", "kind": "policy", "message": "no", "traceback": "line 1"}
+    payload = joined(classic.encode_reply(error))
+    assert json.loads(payload.tobytes()) == {"error": "no", "traceback": "line 1", "kind": "policy"}
+    assert classic.decode(payload) == error
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([object()]),
+        np.zeros(2, "i4,i4"),
+        b"bytes",
+        {1: "number as a key"},
+        np.complex64(1j),
+        object(),
+        10**5000,
+    ],
+    ids=["object array", "records", "bytes", "number as a key", "complex", "object", "huge"],
+)
+def test_what_cannot_cross_is_refused_at_the_sender(codec: str, value: Any) -> None:
+    with pytest.raises(ProtocolError):
+        CODECS[codec][0]({"type": "infer", "value": value})
+
+
+@pytest.mark.parametrize(
+    ("codec", "key"),
+    [("binary", "__array__"), ("binary", "__arrays__"), ("classic", "__numpy_array__")],
+)
+def test_a_key_that_would_read_as_an_array_is_refused(codec: str, key: str) -> None:
+    with pytest.raises(ProtocolError, match=key):
+        CODECS[codec][0]({"type": "infer", "value": [{key: 0}]})
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_pickle_is_only_bytes(codec: str) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (pytest.fail, ("unpickled",))
+
+    with pytest.raises(ProtocolError):
+        CODECS[codec][1](np.frombuffer(pickle.dumps(Bomb()), np.uint8))
+
+
+def test_binary_arrays_are_aligned_views_of_the_payload() -> None:
+    images = {name: np.full((3, 5, 3), n, np.uint8) for n, name in enumerate("abc")}
+    payload = joined(binary.encode({"type": "infer", "images": images}))
+    for name, image in binary.decode(payload)["images"].items():
+        assert np.shares_memory(image, payload)
+        assert (image.ctypes.data - payload.ctypes.data) % ALIGNMENT == 0
+        assert (image == images[name]).all()
+
+
+def test_binary_does_not_copy_what_it_sends() -> None:
+    image = np.zeros((4, 4, 3), np.uint8)
+    parts = binary.encode({"type": "infer", "image": image})
+    assert any(np.shares_memory(np.frombuffer(part, np.uint8), image) for part in parts)

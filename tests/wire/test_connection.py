@@ -1,0 +1,165 @@
+"""Frames and connections: exact reads, caps, deadlines, and memory that stays valid."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.wire import (
+    Connection,
+    ConnectionLost,
+    DeadlinePassed,
+    ProtocolError,
+    RemoteError,
+    connect,
+)
+from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, send_frame
+
+Pair = tuple[Connection, Connection]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    left, right = socket.socketpair()
+    with Connection(left, 5) as client, Connection(right, 5) as server:
+        yield client, server
+
+
+def answer(server: Connection, reply: dict) -> threading.Thread:
+    def once() -> None:
+        server.receive()
+        server.reply(reply)
+
+    thread = threading.Thread(target=once)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("codec", ["binary", "classic"])
+def test_a_reply_comes_in_the_codec_of_its_request(pair: Pair, codec: str) -> None:
+    client, server = pair
+    client.codec = codec
+    image = np.arange(480 * 640 * 3, dtype=np.uint8).reshape(480, 640, 3)
+    actions = np.ones((30, 20), np.float32)
+    thread = threading.Thread(target=client.send, args=({"type": "infer", "image": image},))
+    thread.start()
+    got = server.receive()
+    thread.join()
+    assert got["type"] == "infer" and (got["image"] == image).all()
+    server.reply({"type": "actions", "actions": actions})
+    assert server.codec == codec
+    assert (client.receive()["actions"] == actions).all()
+
+
+def test_ask_raises_what_the_peer_answers(pair: Pair) -> None:
+    client, server = pair
+    error = {"type": "error", "kind": "policy", "message": "NaN", "traceback": "Traceback ..."}
+    thread = answer(server, error)
+    with pytest.raises(RemoteError, match="NaN") as raised:
+        client.ask({"type": "infer"}, "actions")
+    assert (raised.value.kind, raised.value.traceback) == ("policy", "Traceback ...")
+    thread.join()
+    thread = answer(server, {"type": "ok"})
+    with pytest.raises(ProtocolError, match="reply 'ok' to 'infer'"):
+        client.ask({"type": "infer"}, "actions")
+    thread.join()
+
+
+def test_silence_ends_at_the_deadline(pair: Pair) -> None:
+    client, _ = pair
+    with pytest.raises(DeadlinePassed, match=r"within 0\.02 s"):
+        client.receive(idle_s=0.02)
+
+
+def test_a_frame_that_stops_halfway_ends_at_the_deadline(pair: Pair) -> None:
+    client, server = pair
+    client.deadline_s = 0.02
+    server.sock.sendall((100).to_bytes(4, "big") + b"RPB1")
+    with pytest.raises(DeadlinePassed):
+        client.receive(idle_s=5)
+
+
+def test_a_peer_that_does_not_read_ends_at_the_deadline(pair: Pair) -> None:
+    client, _ = pair
+    client.deadline_s = 0.05
+    with pytest.raises(DeadlinePassed, match="send infer"):
+        client.send({"type": "infer", "image": np.zeros(64 * 2**20, np.uint8)})
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", (100).to_bytes(4, "big") + b"RPB1"])
+def test_a_peer_that_goes_away_is_noticed(pair: Pair, sent: bytes) -> None:
+    client, server = pair
+    server.sock.sendall(sent)
+    server.close()
+    with pytest.raises(ConnectionLost, match="closed"):
+        client.receive()
+
+
+def test_a_giant_frame_is_refused_before_memory_is_taken(pair: Pair) -> None:
+    client, server = pair
+    server.sock.sendall((FRAME_LIMIT + 1).to_bytes(4, "big"))
+    with pytest.raises(ProtocolError, match="limit"):
+        client.receive()
+
+
+def test_the_sender_refuses_a_giant_frame() -> None:
+    left, right = socket.socketpair()
+    giant = np.zeros(FRAME_LIMIT + 1, np.uint8).data
+    with left, right, pytest.raises(ProtocolError, match="limit"):
+        send_frame(left, [giant], Deadline(1, "send"))
+
+
+@settings(max_examples=50, deadline=None)
+@given(payload=st.binary(max_size=64), cuts=st.lists(st.integers(1, 8), max_size=20))
+def test_bytes_of_any_kind_in_any_pieces_never_hang(payload: bytes, cuts: list[int]) -> None:
+    left, right = socket.socketpair()
+    with Connection(left, 5) as client, right:
+        for size in cuts:
+            right.sendall(payload[:size])
+            payload = payload[size:]
+        right.sendall(payload)
+        right.close()
+        with pytest.raises(ProtocolError):
+            while True:
+                client.receive()
+
+
+def test_a_thousand_arrays_in_one_message(pair: Pair) -> None:
+    client, server = pair
+    arrays = [np.full(3, n, np.int32) for n in range(1500)]
+    thread = threading.Thread(target=client.send, args=({"type": "infer", "arrays": arrays},))
+    thread.start()
+    got = server.receive()["arrays"]
+    thread.join()
+    assert [int(array[2]) for array in got] == list(range(1500))
+
+
+def test_arrays_outlive_the_next_message(pair: Pair) -> None:
+    client, server = pair
+    client.send({"type": "infer", "image": np.full(1000, 1, np.uint8)})
+    first = server.receive()["image"][10:20]
+    client.send({"type": "infer", "image": np.full(1000, 2, np.uint8)})
+    second = server.receive()["image"]
+    assert (first == 1).all() and (second == 2).all()
+
+
+def test_memory_is_used_again_once_nobody_looks_at_it() -> None:
+    memory = Memory()
+    address = memory.take(1000).ctypes.data
+    again = memory.take(900)
+    assert again.ctypes.data == address
+    assert memory.take(900).ctypes.data != address
+
+
+def test_connect_says_who_does_not_answer() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(ConnectionLost, match=f"127.0.0.1:{port}"):
+            connect("127.0.0.1", port, 0.05)
