@@ -29,10 +29,8 @@ _FILE_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
 
 
 def canonical_json(value: Any) -> str:
-    """The one text of a JSON value: keys sorted, no spaces, no NaN. Hashes are made of it."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    """The one text of a JSON value, made to be hashed: ASCII, keys sorted, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +79,7 @@ class Row:
         """Read a line. Raises ``RollpoolError`` naming the field that is wrong."""
         try:
             record = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _bad(f"not JSON ({error})") from error
         if not isinstance(record, dict):
             raise _bad(f"{type(record).__name__} instead of an object")

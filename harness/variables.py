@@ -1,0 +1,205 @@
+"""Every environment variable of the toolkit, declared once.
+
+Validation, the README's table and the exports to the children come from ``VARIABLES``.
+``python -m harness.variables`` prints the table; with a file name it renews the table that stands
+between the file's two ``variables`` marker comments.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Reader = Literal["toolkit", "simulator", "model", "policy wrapper", "setup"]
+Type = Literal["text", "int", "float", "flag", "path"]
+
+BEGIN, END = "<!-- variables: begin -->", "<!-- variables: end -->"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One declaration. ``default`` is the text a user would write; None = unset unless given."""
+
+    name: str
+    type: Type
+    default: str | None
+    reader: Reader
+    meaning: str
+    unit: str = ""
+    moves_numbers: bool = False  # sealed in the run: a later launch that differs is refused
+    choices: tuple[str, ...] = ()
+    default_of: str = ""  # the default holds only where this is the run's policy
+    low: float | None = None
+    high: float | None = None
+
+
+# fmt: off
+_DECLARATIONS = (
+    Variable("STUDY_RUN", "text", None, "toolkit",
+        "run directory under `runs/`: shared lease queue and results"),
+    Variable("SIMULATOR", "text", "tabletop", "toolkit",
+        "simulator adapter: a name, or `package.module:factory`", moves_numbers=True),
+    Variable("POLICY_NAME", "text", "tinyvla", "toolkit",
+        "policy: a folder of `policy/`", moves_numbers=True),
+    Variable("CKPT_NAME", "text", None, "toolkit",
+        "checkpoint, looked up in `checkpoints/`, `ablation_ckpts/`, "
+        "`policy/<policy>/checkpoints/`; unset: the policy's own default", moves_numbers=True),
+    Variable("BENCH_CONFIG", "text", None, "toolkit",
+        "`clean` or `d6`..`d15` (task_config `bench_demo_<scene>_<CONFIG>`), or a whole "
+        "task_config", moves_numbers=True),
+    Variable("EVAL_PROFILE", "text", None, "toolkit",
+        "a named profile (`rollpool list profiles`) or a YAML file of variables; what is "
+        "given otherwise beats it"),
+    Variable("SEEDS_ROOT", "path", None, "toolkit",
+        "seed bank: a directory of `<task>/<task_config>.txt`"),
+    Variable("USE_EVAL_SEEDS", "flag", "1", "toolkit",
+        "1 = the seeds of the bank; 0 is refused: seeds are validated beforehand by "
+        "`precollect_eval_seeds.py`, never while scoring"),
+    Variable("EVAL_TEST_NUM", "int", None, "toolkit",
+        "seeds per cell: the first N of the bank (clean 5 or 10, clutter 2); unset = all",
+        unit="seeds", low=1),
+    Variable("EVAL_RESUME_SEEDS", "flag", "1", "toolkit",
+        "1 = run only what is missing; 0 is refused on a run that has rows"),
+    Variable("EVAL_MINIBATCH", "int", "1", "toolkit",
+        "episodes claimed at once; 0 = the whole cell", unit="episodes", low=0),
+    Variable("EVAL_RETRIES", "int", "2", "toolkit",
+        "further attempts after an error, before the episode is set aside", low=0),
+    Variable("EVAL_LOST_RETRIES", "int", "4", "toolkit",
+        "further attempts after a worker died in the episode; more, since most such deaths "
+        "are the node's", low=0),
+    Variable("EVAL_VIDEO", "text", "all", "toolkit",
+        "which episodes keep their video", choices=("all", "failures", "none")),
+    Variable("QUEUE_MODE", "text", "lease", "toolkit",
+        "how work is claimed", choices=("lease",)),
+    Variable("LEASE_TTL", "float", "60", "toolkit",
+        "silence after which a worker counts as dead on another host; a worker beats ten "
+        "times as often, so nine lost beats or a half-minute stall of the shared filesystem"
+        " cost nothing", unit="s", low=0.1),
+    Variable("STALL_TIMEOUT", "float", "300", "toolkit",
+        "no progress before a simulator is killed; above the slowest single step known (a "
+        "cold renderer compiling its shaders takes minutes)", unit="s", low=0.1),
+    Variable("PER_TASK_TIMEOUT", "float", "1800", "toolkit",
+        "wall time of one episode, whatever the batch; 1200 steps, the longest limit of "
+        "RoboPRO, at 1.5 s each", unit="s", low=0.1),
+    Variable("WORKERS_PER_GPU", "int", "1", "toolkit",
+        "lease workers per GPU, or per node where there is none; more than 1 is refused on "
+        "Blackwell: no MPS there, sharing corrupts the simulator", low=1),
+    Variable("DXVLA_ACTION_SMOOTH", "float", "0.7", "policy wrapper",
+        "cross-chunk EMA: first action = this x last executed + the rest x raw; 0 disables",
+        moves_numbers=True, default_of="dxvla", low=0, high=1),
+    Variable("DXVLA_SMOOTH_ROT", "flag", "1", "policy wrapper",
+        "1 = smooth xyz and rot6d, 0 = xyz alone", moves_numbers=True, default_of="dxvla"),
+    Variable("DXVLA_EXEC_ACTIONS", "int", "0", "policy wrapper",
+        "actions executed of each chunk; 0 = all, 20 = receding horizon of a 30-action "
+        "chunk", unit="actions", moves_numbers=True, default_of="dxvla", low=0),
+    Variable("DXVLA_FAKE_PROPRIO", "flag", "1", "policy wrapper",
+        "1 = proprio is the last commanded action", moves_numbers=True, default_of="dxvla"),
+    Variable("XVLA_POSED_DA3", "flag", "1", "model",
+        "1 = camera extrinsics and intrinsics go to DA3", moves_numbers=True, default_of="dxvla"),
+    Variable("XVLA_RGB_INPUT", "flag", "1", "model",
+        "1 = RGB input", moves_numbers=True, default_of="dxvla"),
+    Variable("XVLA_SKIP_GEOMETRY_REINIT", "flag", "1", "model",
+        "1 = keep the trained geometry weights", moves_numbers=True, default_of="dxvla"),
+    Variable("XVLA_DA3_NATIVE_INPUT", "flag", None, "model",
+        "1 for the K=160 giants", moves_numbers=True),
+    Variable("DXVLA_GEOSTACK_STEP", "int", None, "model",
+        "step of the GeoStack reload (20000)", moves_numbers=True, low=0),
+    Variable("GIANT_CODE_DIR", "path", None, "model",
+        "model code directory; sets `DA3_XVLA_ROOT`"),
+    Variable("GIANT_KEEP", "text", None, "toolkit",
+        "staged checkpoints to keep on a node, by name"),
+    Variable("DA3_XVLA_ROOT", "path", None, "model",
+        "root of the model's code; from `GIANT_CODE_DIR` where that is given"),
+    Variable("DXVLA_SAPIEN_B1", "flag", "1", "simulator",
+        "1 = SAPIEN 3.0.0b1, needed for RoboPRO's office and kitchen physics",
+        moves_numbers=True, default_of="dxvla"),
+    Variable("DXVLA_DENOISER", "text", "optix", "simulator",
+        "ray-tracing denoiser; `oidn` is a silent no-op on Blackwell",
+        moves_numbers=True, choices=("optix", "oidn", "none"), default_of="dxvla"),
+    Variable("DXVLA_RT_SPP", "int", "32", "simulator",
+        "ray-trace samples per pixel", moves_numbers=True, default_of="dxvla", low=1),
+    Variable("DXVLA_PRIMARY_CAM", "text", "countertop", "simulator",
+        "main camera of the policy", moves_numbers=True, default_of="dxvla"),
+    Variable("DXVLA_VIDEO_CAM", "text", "countertop_camera", "simulator",
+        "camera of the videos", default_of="dxvla"),
+    Variable("CUROBO_IK_FAIL_RETURN", "text", None, "simulator",
+        "passed on to a RoboPRO checkout; unset = its own default", moves_numbers=True),
+    Variable("EVAL_FAST_CTRL", "flag", "1", "simulator",
+        "passed on to a RoboPRO checkout", moves_numbers=True, default_of="dxvla"),
+    Variable("VK_ICD_FILENAMES", "text", None, "simulator",
+        "Vulkan driver files; unset = found"),
+    Variable("WARP_CACHE_PATH", "path", None, "simulator",
+        "Warp's kernel cache; keep it on the node's own disk"),
+    Variable("CUDA_CACHE_PATH", "path", None, "simulator",
+        "CUDA's kernel cache; keep it on the node's own disk"),
+    Variable("MODEL_SERVER_BIND", "text", "127.0.0.1", "toolkit",
+        "address the model server listens on"),
+    Variable("MODEL_SERVER_HOST", "text", "127.0.0.1", "toolkit",
+        "address the simulator reaches the model server at"),
+    Variable("SIM_AS_SERVER", "flag", "0", "toolkit",
+        "1 = reversed roles: the simulator listens; refused for now"),
+    Variable("MODEL_AS_CLIENT", "flag", "0", "toolkit",
+        "1 = reversed roles: the model connects; refused for now"),
+    Variable("SIM_SERVER_HOST", "text", None, "toolkit",
+        "reversed roles: where the simulator listens"),
+    Variable("SIM_SERVER_PORT", "int", None, "toolkit",
+        "reversed roles: its port", low=1, high=65535),
+    Variable("EVAL_ROOT", "path", None, "toolkit",
+        "root of runs, checkpoints and policies; `env.sh` sets it to its own folder"),
+    Variable("BUNDLE", "path", None, "toolkit",
+        "folder that holds `seeds/`; `env.sh` sets it to `EVAL_ROOT`"),
+    Variable("HF_HOME", "path", None, "model",
+        "Hugging Face's cache"),
+    Variable("XVLA_PY", "path", None, "toolkit",
+        "Python of the model; unset = `envs/model/bin/python`. A user's own is used as it "
+        "is"),
+    Variable("ROBOTWIN_PY", "path", None, "toolkit",
+        "Python of the simulator; unset = `envs/tabletop/bin/python`. A user's own is used "
+        "as it is"),
+    Variable("ROLLPOOL_ENVS", "path", None, "setup",
+        "folder of the environments; unset = `$EVAL_ROOT/envs`"),
+    Variable("ROLLPOOL_PYTHON", "text", None, "setup",
+        "Python to build the environments with; unset = the first fit one found"),
+    Variable("ROLLPOOL_TORCH", "text", None, "setup",
+        "another torch requirement or wheel for the model environment"),
+)
+# fmt: on
+
+#: Name -> declaration, in the order of the table.
+VARIABLES: dict[str, Variable] = {v.name: v for v in _DECLARATIONS}
+
+
+def markdown_table() -> str:
+    """The table of all variables, for the README."""
+    lines = ["| variable | default | read by | meaning |", "|---|---|---|---|"]
+    for v in VARIABLES.values():
+        default = "-" if v.default is None else f"`{v.default}`{f' {v.unit}' if v.unit else ''}"
+        default += f" for `{v.default_of}`" if v.default_of else ""
+        choices = f" ({', '.join(f'`{c}`' for c in v.choices)})" if v.choices else ""
+        sealed = "; **moves numbers**" if v.moves_numbers else ""
+        lines.append(f"| `{v.name}` | {default} | {v.reader} | {v.meaning}{choices}{sealed} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text: str) -> str:
+    """``text`` with the table between its markers renewed. Raises ``ValueError`` without them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no {BEGIN} ... {END} in the text")
+    return f"{before}{begin}\n{markdown_table()}{end}{after}"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table, or renew it in the files named."""
+    for name in arguments:
+        file = Path(name)
+        file.write_text(with_table(file.read_text(encoding="utf-8")), encoding="utf-8")
+    if not arguments:
+        sys.stdout.write(markdown_table())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
