@@ -66,6 +66,11 @@ PALETTE: Mapping[str, Finish] = MappingProxyType(
         "purple": Finish("#7a4fa3", 0.35),
         "pink": Finish("#e08aa0", 0.35),
         "cream": Finish("#f2e6c9", 0.50),
+        # the arms
+        "robot_white": Finish("#eceef0", 0.35),
+        "robot_grey": Finish("#4a4f57", 0.40),
+        "robot_dark": Finish("#2b2e33", 0.40),
+        "robot_pad": Finish("#d9772e", 0.80),
         # floors and walls
         "floor_oak": Finish("#b78a5c", 0.50, pattern=PLANKS),
         "floor_walnut": Finish("#75513a", 0.45, pattern=PLANKS),
