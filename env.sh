@@ -15,14 +15,12 @@ EVAL_ROOT="$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]:-$0}")" && pwd -P)"
 export EVAL_ROOT
 
 if [ -f "$EVAL_ROOT/.env" ]; then
-  case "$-" in
-  *a*) . "$EVAL_ROOT/.env" ;;
-  *)
-    set -a
-    . "$EVAL_ROOT/.env"
-    set +a
-    ;;
-  esac
+  case "$-" in *a*) _rollpool_export=- ;; *) _rollpool_export=+ ;; esac
+  set -a
+  # shellcheck source=/dev/null
+  . "$EVAL_ROOT/.env"
+  set "${_rollpool_export}a"
+  unset _rollpool_export
 fi
 
 export BUNDLE="${BUNDLE:-$EVAL_ROOT}"

@@ -7,11 +7,10 @@
 # --fix lets ruff and shfmt rewrite what they can first.
 set -euo pipefail
 
-root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)"
-# shellcheck source=scripts/lib/console.sh
-. "$root/scripts/lib/console.sh"
 # shellcheck source=env.sh
-. "$root/env.sh"
+. "$(dirname -- "${BASH_SOURCE[0]}")/../env.sh"
+# shellcheck source=scripts/lib/console.sh
+. "$EVAL_ROOT/scripts/lib/console.sh"
 
 complaints=()
 
@@ -40,27 +39,28 @@ shell_files() {
 }
 
 main() {
-  local fix=0 python_files shells
+  local fix=0 pythons typed shells
   case "${1:-}" in
   -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
   --fix) fix=1 ;;
   '') ;;
   *) die "check.sh $1" "no such option" "see check.sh --help" ;;
   esac
-  cd "$root"
+  cd "$EVAL_ROOT"
   bash scripts/setup.sh toolkit
   PATH="$ROLLPOOL_ENVS/toolkit/bin:$PATH"
-  mapfile -t python_files < <(git ls-files '*.py' ':!tests')
+  mapfile -t pythons < <(git ls-files '*.py')
+  mapfile -t typed < <(git ls-files '*.py' ':!tests')
   mapfile -t shells < <(shell_files)
   if ((fix)); then
-    ruff check -q --fix . || true
-    ruff format -q .
+    ruff check -q --fix "${pythons[@]}" || true
+    ruff format -q "${pythons[@]}"
     shfmt -w -i 2 "${shells[@]}"
   fi
-  check "ruff check" ruff check -q .
-  check "ruff format" ruff format -q --diff .
-  check "mypy (${#python_files[@]} files)" mypy --no-error-summary "${python_files[@]}"
-  check "shellcheck (${#shells[@]} files)" shellcheck -x "${shells[@]}"
+  check "ruff check (${#pythons[@]} files)" ruff check -q "${pythons[@]}"
+  check "ruff format" ruff format -q --diff "${pythons[@]}"
+  check "mypy (${#typed[@]} files)" mypy --no-error-summary "${typed[@]}"
+  check "shellcheck (${#shells[@]} files)" shellcheck "${shells[@]}"
   check "shfmt" shfmt -d -i 2 "${shells[@]}"
   if ((${#complaints[@]})); then
     say "complaints from: ${complaints[*]}"

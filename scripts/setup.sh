@@ -18,9 +18,9 @@
 # pip's own settings (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS) are honoured.
 set -euo pipefail
 
-lib_dir="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/lib" && pwd -P)"
-root="$(dirname -- "$(dirname -- "$lib_dir")")"
-for part in "$root/env.sh" "$lib_dir"/{console,python,system,environment}.sh; do
+# shellcheck source=env.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../env.sh"
+for part in "$EVAL_ROOT"/scripts/lib/{console,python,system,environment}.sh; do
   # shellcheck source=/dev/null
   . "$part"
 done

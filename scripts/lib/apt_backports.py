@@ -19,7 +19,9 @@ Source = dict[str, str]
 
 #: What decides whether apt trusts a mirror goes along with its address.
 TRUST_FIELDS = {"signed-by": "Signed-By", "trusted": "Trusted"}
-ONE_LINE = re.compile(r"^deb\s+(?:\[(?P<options>[^\]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)(?P<rest>.*)")
+ONE_LINE = re.compile(
+    r"^deb\s+(?:\[(?P<options>[^\]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)(?P<rest>.*)"
+)
 
 
 def parse_one_line(text: str) -> Iterator[Source]:
@@ -28,9 +30,9 @@ def parse_one_line(text: str) -> Iterator[Source]:
         match = ONE_LINE.match(line.split("#", 1)[0].strip())
         if match is None:
             continue
-        options = dict(item.split("=", 1) for item in (match["options"] or "").split() if "=" in item)
+        options = (item.partition("=") for item in (match["options"] or "").split())
         yield {
-            **{name.lower(): value for name, value in options.items()},
+            **{name.lower(): value for name, _, value in options},
             "types": "deb",
             "uris": match["uri"],
             "suites": match["suite"],
@@ -51,7 +53,8 @@ def parse_deb822(text: str) -> Iterator[Source]:
                 name, value = line.split(":", 1)
                 name = name.strip().lower()
                 source[name] = value.strip()
-        if source.get("enabled", "yes").lower() != "no" and "deb" in source.get("types", "").split():
+        enabled = source.get("enabled", "yes").lower() != "no"
+        if enabled and "deb" in source.get("types", "").split():
             yield source
 
 

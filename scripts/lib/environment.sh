@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # One Python environment: built from its pins, stamped last, rebuilt when anything moved.
-# Needs console.sh, ROLLPOOL_ENVS, root (the checkout) and lib_dir. Sourced, never run.
+# Needs console.sh and env.sh. Sourced, never run.
+
+requirements_dir="$EVAL_ROOT/requirements"
 
 declare -A environment_import=([toolkit]=duckdb [tabletop]=sapien [model]=torch)
 declare -A environment_seconds=([toolkit]=40 [tabletop]=50 [model]=60)
@@ -32,10 +34,10 @@ environment::stamped() { [[ -f "$1" && "$(<"$1")" == "$2" ]]; }
 # environment::requirements NAME: its pins, with the user's torch where there is one.
 environment::requirements() {
   if [[ "$1" == model && -n "${ROLLPOOL_TORCH:-}" ]]; then
-    grep -v '^torch==' "$root/requirements/model.txt"
+    grep -v '^torch==' "$requirements_dir/model.txt"
     printf '%s\n' "$ROLLPOOL_TORCH"
   else
-    cat "$root/requirements/$1.txt"
+    cat "$requirements_dir/$1.txt"
   fi
 }
 
@@ -74,9 +76,9 @@ environment::pip() {
 # environment::describe_torch: which build it will be, before several GB are on their way.
 environment::describe_torch() {
   local report="$ROLLPOOL_ENVS/model/torch.json" torch="${ROLLPOOL_TORCH:-}"
-  [[ -n "$torch" ]] || torch="$(grep '^torch==' "$root/requirements/model.txt")"
+  [[ -n "$torch" ]] || torch="$(grep '^torch==' "$requirements_dir/model.txt")"
   environment::pip model install --quiet --dry-run --no-deps --report "$report" "$torch"
-  "$ROLLPOOL_ENVS/model/bin/python" "$lib_dir/torch_source.py" "$report"
+  "$ROLLPOOL_ENVS/model/bin/python" "$EVAL_ROOT/scripts/lib/torch_source.py" "$report"
 }
 
 # environment::create PYTHON NAME STAMP: from nothing; only a folder that is an environment goes.
@@ -91,7 +93,7 @@ environment::create() {
   "$python" -m venv "$env" >>"$ROLLPOOL_ENVS/$name.log" 2>&1 ||
     die "environment $name" "python -m venv failed (see $ROLLPOOL_ENVS/$name.log)" \
       "install your system's python3-venv package, or set ROLLPOOL_PYTHON"
-  environment::pip "$name" install --quiet -r "$root/requirements/pip.txt"
+  environment::pip "$name" install --quiet -r "$requirements_dir/pip.txt"
   [[ "$name" != model ]] || environment::describe_torch
   environment::requirements "$name" >"$env/requirements.txt"
   environment::pip "$name" install --progress-bar off -r "$env/requirements.txt"
@@ -104,7 +106,7 @@ environment::create() {
 # environment::ensure PYTHON NAME: there and up to date, or built now.
 environment::ensure() {
   local python="$1" name="$2" env="$ROLLPOOL_ENVS/$2" stamp
-  stamp="$(environment::stamp "$python" "$name" "$root/requirements/"{pip,"$name"}.txt)"
+  stamp="$(environment::stamp "$python" "$name" "$requirements_dir/"{pip,"$name"}.txt)"
   if environment::stamped "$env/.rollpool-stamp" "$stamp"; then
     say "up to date"
   else
@@ -116,9 +118,9 @@ environment::ensure() {
 environment::ensure_tests() {
   local python="$1" name="$2" env="$ROLLPOOL_ENVS/$2" stamp
   [[ "$name" != toolkit ]] || return 0
-  stamp="$(environment::stamp "$python" "$name" "$root/requirements/test.txt")"
+  stamp="$(environment::stamp "$python" "$name" "$requirements_dir/test.txt")"
   environment::stamped "$env/.rollpool-tests" "$stamp" && return
   say "  adding the test tools"
-  environment::pip "$name" install --progress-bar off -r "$root/requirements/test.txt"
+  environment::pip "$name" install --progress-bar off -r "$requirements_dir/test.txt"
   printf '%s\n' "$stamp" >"$env/.rollpool-tests"
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # System packages: Python where there is none, and a Vulkan driver that renders on a CPU.
-# Needs console.sh; lib_dir is the folder of this file. Sourced, never run.
+# Needs console.sh and env.sh. Sourced, never run.
 
 # Mesa's software driver before 25 finds no device that SAPIEN accepts (Debian 12 ships 22.3).
 mesa_wanted=25
@@ -52,7 +52,7 @@ system::apt_update() { apt-get update -qq -o DPkg::Lock::Timeout=300; }
 # system::add_backports PYTHON CODENAME: the release's backports suite, from the mirror in use.
 system::add_backports() {
   local stanza
-  stanza="$("$1" "$lib_dir/apt_backports.py" "$2")" || return 1
+  stanza="$("$1" "$EVAL_ROOT/scripts/lib/apt_backports.py" "$2")" || return 1
   [[ -n "$stanza" ]] || return 0
   printf '%s\n' "$stanza" >"$backports_file.new"
   mv "$backports_file.new" "$backports_file"
@@ -96,10 +96,10 @@ system::ensure_vulkan() {
 
 # system::ensure_python: Debian's Python, where none will do and we may install it.
 system::ensure_python() {
-  local todo="install python3 and python3-venv, 3.10 or newer"
-  system::is_debian && ((EUID == 0)) ||
-    die "a Python to build from" "none of ${python_candidates[*]} runs and has venv" "$todo"
-  say "  installing python3 python3-venv"
-  system::apt_install python3 python3-venv ||
-    die "a Python to build from" "apt-get could not install it" "$todo"
+  local asked="a Python to build from" todo="install python3 and python3-venv, 3.10 or newer"
+  if ! system::is_debian || ((EUID != 0)); then
+    die "$asked" "none that runs is 3.10 or newer and has venv" "$todo"
+  fi
+  say "installing python3 python3-venv"
+  system::apt_install python3 python3-venv || die "$asked" "apt-get could not install it" "$todo"
 }

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Evaluate the learned policy that ships with rollpool, and the expert, on the built-in benchmark.
+#
+#   bash scripts/demo.sh [--workers N]
+#
+# Sets up what is missing, evaluates each of the two in a run of its own (runs/demo_tinyvla and
+# runs/demo_expert), and prints their success tables and where the videos are. Run it again to
+# resume: episodes that have a result are not repeated.
+#   --workers N    lease workers at a time (default: one per two cores, at least 2)
+#   EVAL_TEST_NUM  episodes per task (default: 3)
+set -euo pipefail
+
+# shellcheck source=env.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../env.sh"
+# shellcheck source=scripts/lib/console.sh
+. "$EVAL_ROOT/scripts/lib/console.sh"
+
+incomplete=()
+
+# evaluate POLICY WORKERS: one run, from its queue to its tables.
+evaluate() {
+  local policy="$1" workers="$2" run="demo_$1" started=$SECONDS complete=1
+  if [[ -d "runs/$run/eval_result" ]]; then
+    say "== $run is there already: resuming it, only episodes without a result are run"
+  else
+    say "== $run: evaluating $policy"
+  fi
+  rollpool prepare "$run" --profile demo --policy "$policy" --queue runs/demo_queue.txt
+  rollpool run "$run" --workers "$workers" || complete=0
+  python organize_results.py "$run" "$policy" || complete=0
+  ((complete)) || incomplete+=("$run")
+  say "== $run took $((SECONDS - started)) s; videos: $EVAL_ROOT/runs/$policy/<scene>/<task>/seed<N>.mp4"
+}
+
+main() {
+  local workers=$(($(nproc) / 2)) policy setup_s
+  case "${1:-}" in
+  -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
+  --workers) workers="${2:?--workers needs a number}" ;;
+  '') ;;
+  *) die "demo.sh $1" "no such option" "see demo.sh --help" ;;
+  esac
+  ((workers >= 2)) || [[ "${1:-}" == --workers ]] || workers=2
+
+  cd "$EVAL_ROOT"
+  bash scripts/setup.sh
+  setup_s=$SECONDS
+  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
+  mkdir -p runs
+  rollpool queue -o runs/demo_queue.txt
+  for policy in expert tinyvla; do
+    evaluate "$policy" "$workers"
+  done
+  say "== set-up took $setup_s s, all of it $SECONDS s"
+  if ((${#incomplete[@]})); then
+    say "== incomplete: ${incomplete[*]}; run this again to go on"
+    return 1
+  fi
+}
+
+main "$@"
