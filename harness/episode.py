@@ -1,0 +1,279 @@
+"""The episode loop: one simulator, one policy behind a client, one result.
+
+Reset, then observe, ask for a chunk, and execute it action by action until the task has succeeded
+or the step limit is reached. Promises: whatever the simulator, the policy or the connection does
+(short of ending the process), the caller gets a result whose outcome is ``success``, ``fail`` or
+``error``, and an error is never a fail. A video changes nothing but the wall time.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from harness.errors import RollpoolError
+from harness.simulators.contract import DEMO, Episode, Observation, Simulator
+from harness.video import FPS, VideoWriter
+from harness.wire import RemoteError
+
+#: Called with the phase (reset, observe, infer, step, video) and the steps executed so far.
+Progress = Callable[[str, int], None]
+#: While an episode steps, progress is reported this often; each phase is reported as it begins.
+PROGRESS_S = 0.5
+DEFAULT_CONTROL_HZ = 20
+
+_T = TypeVar("_T")
+
+
+class Model(Protocol):
+    """What the loop needs of ``harness.model_client.ModelClient``."""
+
+    hello: Mapping[str, Any]
+
+    def reset(self, episode: Episode) -> None: ...
+
+    def infer(
+        self,
+        step: int,
+        observation: Observation,
+        last_action: np.ndarray | None,
+        expert: np.ndarray | None,
+    ) -> tuple[np.ndarray, float]: ...
+
+
+class _Fault(Exception):
+    """An error that is known to be the policy's or the connection's."""
+
+    def __init__(self, kind: str, message: str, trace: str) -> None:
+        super().__init__(message)
+        self.record = {"kind": kind, "message": message, "traceback": trace}
+
+
+def run_episode(
+    sim: Simulator,
+    model: Model,
+    episode: Episode,
+    *,
+    video: Path | None = None,
+    video_camera: str = DEMO,
+    ffmpeg: str | None = None,
+    only_failures: bool = False,
+    progress: Progress = lambda phase, step: None,
+) -> dict[str, Any]:
+    """Run ``episode`` and return its result.
+
+    Args:
+        video: where the mp4 goes; None for none. No video is kept of an episode in error.
+        only_failures: drop the video of a success.
+
+    Returns:
+        ``outcome success hard_success collision_count collision_names steps sim_s wall_s policy_s
+        state_hash video versions error``, as in the metrics row; ``sim_s`` is simulated time,
+        ``policy_s`` the time spent waiting for actions; ``video`` is ``str(video)`` or None;
+        ``error`` is None or ``{"kind": "policy" | "simulator" | "protocol", "message",
+        "traceback"}``.
+
+    Raises:
+        RollpoolError: before anything ran, when policy and simulator do not fit together.
+    """
+    _check_fit(sim, model.hello)
+    recorder = _Recorder(sim, video, video_camera, ffmpeg)
+    run = _Run(sim, model, episode, recorder, progress)
+    started = time.monotonic()
+    try:
+        result = run.finish(run.play(), only_failures)
+    except _Fault as fault:
+        result = error_result(**fault.record)
+    except Exception as error:  # a simulator may raise anything; the row says what it was
+        result = error_result("simulator", _one_line(error), traceback.format_exc())
+    finally:
+        recorder.discard()
+    wall_s = time.monotonic() - started
+    return {**result, "steps": run.steps, "wall_s": wall_s, "policy_s": run.policy_s}
+
+
+def error_result(kind: str, message: str, traceback: str) -> dict[str, Any]:
+    """The result of an episode that ended in an error, for the caller to complete."""
+    return {
+        "outcome": "error",
+        "success": None,
+        "hard_success": None,
+        "collision_count": None,
+        "collision_names": [],
+        "steps": 0,
+        "sim_s": None,
+        "wall_s": 0.0,
+        "policy_s": 0.0,
+        "state_hash": None,
+        "video": None,
+        "versions": {},
+        "error": {"kind": kind, "message": message, "traceback": traceback},
+    }
+
+
+class _Run:
+    """One episode on its way: what was executed so far, and what it cost."""
+
+    def __init__(
+        self,
+        sim: Simulator,
+        model: Model,
+        episode: Episode,
+        recorder: _Recorder,
+        progress: Progress,
+    ) -> None:
+        self._sim, self._model, self._episode = sim, model, episode
+        self._recorder, self._progress = recorder, progress
+        self._kind = str(model.hello["action_kind"])
+        self._last_action: np.ndarray | None = None
+        self._reported_at = 0.0
+        self.steps, self.policy_s = 0, 0.0
+
+    def play(self) -> bool:
+        """Until success (True) or the step limit (False)."""
+        episode = self._episode
+        self._report("reset")
+        limit = self._sim.step_limit(episode.task, episode.task_config)
+        self._sim.reset(episode)
+        self._ask(lambda: self._model.reset(episode))
+        self._recorder.record(self.steps)
+        while self.steps < limit:
+            for action in self._next_chunk()[: limit - self.steps]:
+                if self._execute(action):
+                    return True
+        return False
+
+    def finish(self, success: bool, only_failures: bool) -> dict[str, Any]:
+        sim = self._sim
+        score = sim.score()
+        self._report("video")
+        video = None if success and only_failures else self._recorder.finish(self.steps)
+        return {
+            "outcome": "success" if success else "fail",
+            "success": success,
+            "hard_success": score.hard_success if success else False,
+            "collision_count": score.collision_count,
+            "collision_names": list(score.collision_names),
+            "sim_s": sim.sim_time(),
+            "state_hash": sim.state_hash(),
+            "video": video,
+            "versions": dict(sim.versions()),
+            "error": None,
+        }
+
+    def _next_chunk(self) -> np.ndarray:
+        hello = self._model.hello
+        self._report("observe")
+        observation = self._sim.observe(_cameras(hello))
+        wants_expert = "expert" in hello["needs"]
+        expert = self._sim.expert_chunk(int(hello["chunk"])) if wants_expert else None
+        self._report("infer")
+        asked = time.monotonic()
+        try:
+            actions, _ = self._ask(
+                lambda: self._model.infer(self.steps, observation, self._last_action, expert)
+            )
+        finally:
+            self.policy_s += time.monotonic() - asked
+        self._report("step")
+        return _checked(actions, int(hello["action_dim"]))
+
+    def _execute(self, action: np.ndarray) -> bool:
+        success = self._sim.step(action, self._kind)
+        self.steps += 1
+        self._last_action = action
+        self._recorder.record(self.steps)
+        if time.monotonic() - self._reported_at >= PROGRESS_S:
+            self._report("step")
+        return success
+
+    def _report(self, phase: str) -> None:
+        self._reported_at = time.monotonic()
+        self._progress(phase, self.steps)
+
+    @staticmethod
+    def _ask(call: Callable[[], _T]) -> _T:
+        """What the model client answers; its errors are never the simulator's."""
+        try:
+            return call()
+        except RemoteError as error:
+            kind = "policy" if error.kind == "policy" else "protocol"
+            raise _Fault(kind, error.message, error.traceback) from error
+        except Exception as error:  # whatever else the client raises, no answer came
+            raise _Fault("protocol", _one_line(error), traceback.format_exc()) from error
+
+
+class _Recorder:
+    """Takes a picture every so many steps, where there is something to take it with."""
+
+    def __init__(self, sim: Simulator, path: Path | None, camera: str, ffmpeg: str | None) -> None:
+        self._sim, self._camera = sim, camera
+        hz = getattr(sim, "control_hz", DEFAULT_CONTROL_HZ)
+        self._every = max(1, round(hz / FPS))
+        self._recorded_at = -1
+        self._writer: VideoWriter | None = None
+        if path is None:
+            return
+        if ffmpeg is None or camera not in sim.cameras:
+            lack = "no ffmpeg was found" if ffmpeg is None else f"no camera {camera!r} here"
+            print(f"video {path.name}: not made: {lack}", flush=True)
+        else:
+            self._writer = VideoWriter(path, ffmpeg)
+
+    def record(self, step: int, due: bool = False) -> None:
+        if self._writer and step != self._recorded_at and (due or step % self._every == 0):
+            self._recorded_at = step
+            self._writer.add(self._sim.frame(self._camera))
+
+    def finish(self, step: int) -> str | None:
+        """With the moment the episode ended as the last picture."""
+        self.record(step, due=True)
+        path = self._writer.finish() if self._writer else None
+        self._writer = None
+        return None if path is None else str(path)
+
+    def discard(self) -> None:
+        if self._writer:
+            self._writer.discard()
+
+
+def _cameras(hello: Mapping[str, Any]) -> list[str]:
+    return list(hello["cameras"]) if "images" in hello["needs"] else []
+
+
+def _check_fit(sim: Simulator, hello: Mapping[str, Any]) -> None:
+    asked = f"policy {hello.get('policy')!r} on simulator {sim.name!r}"
+    if hello["action_kind"] not in sim.action_kinds:
+        raise RollpoolError(
+            asked,
+            f"it acts by {hello['action_kind']!r}, the simulator by {list(sim.action_kinds)}",
+            "choose a policy whose action_kind the simulator knows",
+        )
+    missing = sorted(set(_cameras(hello)) - set(sim.cameras))
+    if missing:
+        raise RollpoolError(
+            asked,
+            f"it needs the cameras {missing}, the simulator has {list(sim.cameras)}",
+            "use a machine that can render, or a policy that needs no images",
+        )
+
+
+def _checked(actions: np.ndarray, action_dim: int) -> np.ndarray:
+    """The chunk, or a policy error: a simulator would take NaN silently."""
+    actions = np.asarray(actions)
+    if actions.ndim != 2 or len(actions) == 0 or actions.shape[1] != action_dim:
+        found = f"shape {actions.shape}, expected (n > 0, {action_dim})"
+    elif actions.dtype.kind not in "fiu" or not np.isfinite(actions).all():
+        found = f"numbers that are not finite ({actions.dtype})"
+    else:
+        return np.array(actions, np.float32)  # the simulator's own, and writeable
+    raise _Fault("policy", f"the policy's chunk has {found}", "")
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

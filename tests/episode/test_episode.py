@@ -1,0 +1,175 @@
+"""The episode loop: who is blamed, what is counted, what the policy sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.episode import run_episode
+from harness.errors import RollpoolError
+from harness.simulators.contract import Episode
+from harness.wire import ConnectionLost, RemoteError
+from tests.fakes.models import FakeModel
+from tests.fakes.pointsim import FAULT_STEP, REST, STEP_LIMIT, PointSim
+
+
+def episode_of(task: str, seed: int = 4, config: str = "clean") -> Episode:
+    cell = ("plane", task, f"bench_demo_plane_{config}")
+    sealing = "reach_goal" if task == "raise_in_seal" else task
+    return Episode(*cell, seed, **PointSim().seal("plane", sealing, cell[2], seed))
+
+
+def test_the_expert_succeeds_and_the_result_says_so() -> None:
+    result = run_episode(PointSim(), FakeModel(), episode_of("reach_goal"))
+
+    assert (result["outcome"], result["success"], result["hard_success"]) == ("success", True, True)
+    assert result["error"] is None and result["video"] is None
+    assert 0 < result["steps"] < STEP_LIMIT
+    assert result["sim_s"] == pytest.approx(result["steps"] / 20)
+    assert 0 <= result["policy_s"] <= result["wall_s"]
+    assert result["versions"]["simulator"] == "pointsim 1"
+    assert len(result["state_hash"]) == 64
+
+
+def test_success_ends_the_episode_within_a_chunk() -> None:
+    sim, model = PointSim(), FakeModel(chunk=STEP_LIMIT)
+    result = run_episode(sim, model, episode_of("reach_goal"))
+    assert len(model.asked) == 1 and result["steps"] < STEP_LIMIT
+
+
+def test_the_step_limit_fails_it_even_in_the_middle_of_a_chunk() -> None:
+    model = FakeModel(chunk=7)  # 40 steps are five chunks and five actions
+    result = run_episode(PointSim(), model, episode_of("never_succeed"))
+    assert (result["outcome"], result["success"], result["hard_success"]) == ("fail", False, False)
+    assert result["steps"] == STEP_LIMIT and len(model.asked) == 6
+
+
+def test_a_collision_costs_the_hard_success_alone() -> None:
+    result = run_episode(PointSim(), FakeModel(), episode_of("reach_goal", seed=3, config="d6"))
+    assert result["success"] is True and result["hard_success"] is False
+    assert result["collision_count"] > 0 and result["collision_names"] == ["post"]
+
+
+def test_the_policy_sees_only_what_it_needs_and_its_last_action() -> None:
+    model = FakeModel(
+        lambda step, observation, last: np.tile(REST, (3, 1)),
+        needs=["images"],
+        cameras=["countertop", "left_wrist"],
+    )
+    run_episode(PointSim(), model, episode_of("reach_goal"))
+
+    steps = [asked[0] for asked in model.asked]
+    assert steps == list(range(0, STEP_LIMIT, 3))
+    for step, observation, last_action, expert in model.asked:
+        assert set(observation.images) == {"countertop", "left_wrist"}
+        assert expert is None
+        assert (last_action is None) == (step == 0)
+    np.testing.assert_array_equal(model.asked[1][2], REST)
+
+
+def test_nothing_is_rendered_for_a_policy_without_images() -> None:
+    model = FakeModel(cameras=["countertop"])  # it lists a camera, but needs the expert alone
+    run_episode(PointSim(), model, episode_of("reach_goal"))
+    assert all(not asked[1].images and asked[3] is not None for asked in model.asked)
+
+
+def test_the_same_episode_gives_the_same_result_after_any_other() -> None:
+    def hash_after(*before: Episode) -> str:
+        sim, model = PointSim(), FakeModel()
+        for episode in (*before, episode_of("reach_goal", seed=9, config="d6")):
+            result = run_episode(sim, model, episode)
+        return result["state_hash"]
+
+    alone = hash_after()
+    assert alone == hash_after(episode_of("reach_goal", seed=1), episode_of("raise_in_step"))
+
+
+@pytest.mark.parametrize(
+    ("task", "steps"), [("raise_in_reset", 0), ("raise_in_step", FAULT_STEP - 1)]
+)
+def test_a_simulator_that_raises_is_an_error_with_its_traceback(task: str, steps: int) -> None:
+    result = run_episode(PointSim(), FakeModel(), episode_of(task))
+    assert result["outcome"] == "error" and result["success"] is None
+    assert result["error"]["kind"] == "simulator"
+    assert "pointsim was asked to raise" in result["error"]["message"]
+    assert "pointsim.py" in result["error"]["traceback"]
+    assert result["steps"] == steps
+
+
+def _raises(error: Exception) -> FakeModel:
+    def act(*_: object) -> np.ndarray:
+        raise error
+
+    return FakeModel(act)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "message"),
+    [
+        (_raises(RemoteError("infer", "policy", "boom", "Traceback ...")), "policy", "boom"),
+        (_raises(RemoteError("infer", "protocol", "no session")), "protocol", "no session"),
+        (_raises(ConnectionLost("infer", "the peer is gone", "look")), "protocol", "gone"),
+        (_raises(TimeoutError("nothing")), "protocol", "nothing"),
+        (FakeModel(lambda *_: np.full((3, 20), np.nan)), "policy", "not finite"),
+        (FakeModel(lambda *_: np.zeros((3, 7))), "policy", "shape (3, 7)"),
+        (FakeModel(lambda *_: np.zeros((0, 20))), "policy", "shape (0, 20)"),
+        (FakeModel(lambda *_: np.zeros(20)), "policy", "shape (20,)"),
+        (FakeModel(lambda *_: np.full((3, 20), "up")), "policy", "not finite"),
+    ],
+)
+def test_policy_and_connection_are_blamed_for_their_own(
+    model: FakeModel, kind: str, message: str
+) -> None:
+    result = run_episode(PointSim(), model, episode_of("reach_goal"))
+    assert (result["outcome"], result["success"]) == ("error", None)
+    assert result["error"]["kind"] == kind and message in result["error"]["message"]
+
+
+def test_a_policy_traceback_is_the_servers() -> None:
+    model = _raises(RemoteError("infer", "policy", "boom", "Traceback of the server"))
+    result = run_episode(PointSim(), model, episode_of("reach_goal"))
+    assert result["error"]["traceback"] == "Traceback of the server"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_request_to_stop_passes_through(stop: type[BaseException]) -> None:
+    def act(*_: object) -> np.ndarray:
+        raise stop
+
+    with pytest.raises(stop):
+        run_episode(PointSim(), FakeModel(act), episode_of("reach_goal"))
+
+
+def test_what_does_not_fit_together_is_refused_before_anything_runs() -> None:
+    blind = PointSim(cameras=False)
+    with pytest.raises(RollpoolError, match="needs the cameras"):
+        model = FakeModel(needs=["images"], cameras=["countertop"])
+        run_episode(blind, model, episode_of("reach_goal"))
+    with pytest.raises(RollpoolError, match="acts by 'qpos'"):
+        run_episode(blind, FakeModel(action_kind="qpos"), episode_of("reach_goal"))
+
+
+def test_progress_is_reported_at_every_chunk() -> None:
+    seen: list[tuple[str, int]] = []
+    run_episode(
+        PointSim(),
+        FakeModel(chunk=8),
+        episode_of("never_succeed"),
+        progress=lambda phase, step: seen.append((phase, step)),
+    )
+    assert seen[0] == ("reset", 0) and seen[-1] == ("video", STEP_LIMIT)
+    for phase in ("observe", "infer", "step"):
+        assert {step for name, step in seen if name == phase} >= set(range(0, STEP_LIMIT, 8))
+
+
+def test_progress_is_reported_within_a_long_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(np.arange(0.0, 1e6, 0.2))
+    monkeypatch.setattr("harness.episode.time.monotonic", lambda: float(next(ticks)))
+    seen: list[int] = []
+    run_episode(
+        PointSim(),
+        FakeModel(chunk=STEP_LIMIT),
+        episode_of("never_succeed"),
+        progress=lambda phase, step: seen.append(step) if phase == "step" else None,
+    )
+    assert len(seen) > 5, "silent while the clock moved by 0.2 s an action"
