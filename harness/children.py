@@ -8,7 +8,9 @@ ends too.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -79,8 +81,9 @@ def spawn(
         raise RollpoolError(f"start {argv[0]}", "not in the main thread", "start children there")
     log.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    command = " ".join(shlex.join(argv).split())
     with log.open("ab") as output:
-        output.write(f"{_BANNER}{now}: {' '.join(argv)}\n".encode())
+        output.write(f"{_BANNER}{now}: {command}\n".encode())
         output.flush()
         return subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv],
@@ -155,10 +158,9 @@ def _how(status: int) -> str:
 
 
 def _signal_group(proc: subprocess.Popen[bytes], number: int) -> None:
-    try:
+    # A group of zombies alone has no process left that could take a signal.
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(proc.pid, number)
-    except ProcessLookupError:
-        pass  # the group has no process left that could take a signal
 
 
 def _wait_exited(proc: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -1,0 +1,210 @@
+"""The process around a simulator: JSON lines of requests in, answers and progress out.
+
+Runs in the simulator's own Python as ``python -m harness.simulator_client --channel FD ...``; the
+messages are those of DESIGN.md, "Processes and channels". Promises: whatever an episode does short
+of ending the process is an answer on the channel; the process ends when the channel closes. What
+the simulator prints goes to stdout and stderr, a log file. SIGUSR1 prints every thread's stack
+there (asked for before a hung simulator is killed), and so does a crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.channel import Channel, ChannelClosed
+from harness.episode import PROGRESS_S, error_result, run_episode
+from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
+from harness.model_client import ModelClient
+from harness.simulators import load
+from harness.simulators.contract import DEMO, Episode, Simulator
+
+#: An answer of the model server, a cold first inference included.
+INFER_DEADLINE_S = 300.0
+_EXPERT_CHUNK = 30
+
+
+class SimulatorClient:
+    """Answers the worker's requests with one simulator, one at a time."""
+
+    def __init__(
+        self, sim: Simulator, channel: Channel, ffmpeg: str | None = None, video_camera: str = DEMO
+    ) -> None:
+        self._sim, self._channel = sim, channel
+        self._ffmpeg, self._video_camera = ffmpeg, video_camera
+        self._model: ModelClient | None = None
+        self._server: tuple[Any, ...] = ()
+        self._reported_at = 0.0
+
+    def serve(self) -> None:
+        """Until told to quit. Raises ChannelClosed when the worker is gone."""
+        answers = {
+            "describe": self._describe,
+            "seal": self._seal,
+            "check": self._check,
+            "run": self._run,
+        }
+        self._channel.send({"say": "ready", "versions": dict(self._sim.versions())})
+        while True:
+            request = self._channel.receive(None)
+            if request is None or request.get("do") == "quit":
+                return
+            try:
+                answer = answers[request["do"]](request)
+            except ChannelClosed:
+                raise
+            except RollpoolError as error:
+                answer = {"say": "refused", "message": str(error)}
+            except Exception as error:  # the simulator's own, outside an episode
+                traceback.print_exc()
+                answer = {"say": "refused", "message": f"{type(error).__name__}: {error}"}
+            self._channel.send(answer)
+
+    def _describe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        sim = self._sim
+        cells = sim.cells()
+        scenes = dict.fromkeys(scene for scene, _ in cells)
+        return {
+            "say": "described",
+            "name": sim.name,
+            "action_kinds": list(sim.action_kinds),
+            "cameras": list(sim.cameras),
+            "cells": [list(cell) for cell in cells],
+            "task_configs": {scene: list(sim.task_configs(scene)) for scene in scenes},
+            "versions": dict(sim.versions()),
+        }
+
+    def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        lines = [
+            {"seed": e.seed, "instruction": e.instruction, "reset": dict(e.reset)}
+            for e in self._sealed(request, "seal")
+        ]
+        return {"say": "sealed", "episodes": lines}
+
+    def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        verdicts = [self._expert_solves(episode) for episode in self._sealed(request, "check")]
+        return {"say": "checked", "ok": verdicts}
+
+    def _sealed(self, request: Mapping[str, Any], phase: str) -> Iterator[Episode]:
+        cell = tuple(str(request[key]) for key in ("scene", "task", "task_config"))
+        for count, seed in enumerate(request["seeds"]):
+            line = self._sim.seal(*cell, int(seed))
+            yield Episode(*cell, int(seed), line["instruction"], line["reset"])
+            self._progress_now_and_then(phase, count + 1)
+
+    def _expert_solves(self, episode: Episode) -> bool:
+        """Whether the expert succeeds, with nothing rendered. A simulator that raises does not
+        have this seed to offer."""
+        sim, steps = self._sim, 0
+        limit = sim.step_limit(episode.task, episode.task_config)
+        try:
+            sim.reset(episode)
+            while steps < limit:
+                for action in sim.expert_chunk(_EXPERT_CHUNK)[: limit - steps]:
+                    steps += 1
+                    if sim.step(action, sim.action_kinds[0]):
+                        return True
+                self._progress_now_and_then("step", steps)
+        except ChannelClosed:
+            raise
+        except Exception:  # an unstable scene, a plan that is not found
+            traceback.print_exc()
+        return False
+
+    def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        video = request.get("video")
+        episode = Episode(**request["episode"])
+        try:
+            model = self._connected(request["server"])
+        except RollpoolError as error:
+            result = error_result("protocol", str(error), traceback.format_exc())
+            return {"say": "ended", "result": result}
+        result = run_episode(
+            self._sim,
+            model,
+            episode,
+            video=Path(video) if video else None,
+            video_camera=self._video_camera,
+            ffmpeg=self._ffmpeg,
+            only_failures=bool(request.get("only_failures", False)),
+            progress=self._progress,
+        )
+        self._leave(model, result)
+        return {"say": "ended", "result": result}
+
+    def _connected(self, server: Mapping[str, Any]) -> ModelClient:
+        """The connection of the last episode where it serves, with a session of this one's own."""
+        address = (server["host"], int(server["port"]), server["token"])
+        if self._model is None or self._server != address:
+            self._disconnect()
+            self._model = ModelClient(*address, server["session"], INFER_DEADLINE_S)
+            self._server = address
+        self._model.session = server["session"]
+        return self._model
+
+    def _leave(self, model: ModelClient, result: Mapping[str, Any]) -> None:
+        """End the session; a connection that failed is of no more use."""
+        if result["error"] and result["error"]["kind"] == "protocol":
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._model is not None:
+            self._model.close()
+            self._model = None
+
+    def _progress(self, phase: str, step: int) -> None:
+        self._reported_at = time.monotonic()
+        self._channel.send({"say": "progress", "phase": phase, "step": step})
+
+    def _progress_now_and_then(self, phase: str, step: int) -> None:
+        if time.monotonic() - self._reported_at >= PROGRESS_S:
+            self._progress(phase, step)
+
+
+def main() -> None:
+    """Never returns: a renderer that is destroyed in the wrong order at exit crashes, so the
+    process ends by flush and ``os._exit``."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    status = EXIT_REFUSED
+    try:
+        channel = Channel.inherited(arguments.channel)
+        sim = load(arguments.simulator, **json.loads(arguments.options))
+        SimulatorClient(sim, channel, arguments.ffmpeg, arguments.video_camera).serve()
+        status = EXIT_OK
+    except ChannelClosed as closed:
+        print(f"simulator client: {closed}", flush=True)
+        status = EXIT_OK
+    except RollpoolError as error:
+        print(f"simulator client: {error}", file=sys.stderr)
+    except BaseException:  # the traceback is all that a dying process can leave
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="simulator_client", description=__doc__)
+    parser.add_argument("--channel", type=int, required=True, help="an inherited descriptor")
+    parser.add_argument("--simulator", required=True, help="tabletop, or package.module:factory")
+    parser.add_argument("--options", default="{}", help="the simulator's own, as JSON")
+    parser.add_argument("--ffmpeg", help="for videos; without it there are none")
+    parser.add_argument("--video-camera", default=DEMO)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
