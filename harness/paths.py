@@ -106,7 +106,8 @@ class RunPaths:
         self.logs = root / "logs"
         self.results = root / "eval_result"
 
-    def cell(self, scene: str, task: str, task_config: str) -> str:
+    @staticmethod
+    def cell(scene: str, task: str, task_config: str) -> str:
         """``<scene>.<task>.<task_config>``; dots inside the three are encoded, so it splits."""
         return ".".join(component(part) for part in (scene, task, task_config))
 

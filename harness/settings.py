@@ -143,7 +143,7 @@ def parse(variable: Variable, text: object, source: str, root: Root) -> Any:
         here = Path(text).expanduser()
         return here.absolute() if here.exists() or here.is_absolute() else root.path / here
     if variable.choices and text not in variable.choices:
-        raise RollpoolError(asked, "no such choice", suggest(text, variable.choices))
+        raise RollpoolError(asked, "no such choice", f"set it to {' or '.join(variable.choices)}")
     if variable.type == "text":
         return text
     try:

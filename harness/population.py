@@ -1,0 +1,183 @@
+"""Which episodes a run consists of: sealed manifests, and how many of each are selected.
+
+Promises: a manifest is named by the hash of its bytes and never changes; which episodes are
+selected depends on banks and ``EVAL_TEST_NUM`` alone, never on workers or their order; selections
+only grow; an episode that two manifests share is selected once. Sealing again what is sealed, or
+going on after an interruption, changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.atomic import publish_once
+from harness.errors import RollpoolError
+from harness.paths import RunPaths
+from harness.records import canonical_json
+from harness.simulators.contract import Episode
+
+FORMAT = 1
+
+_MANIFEST = re.compile(r"(\d{3,})\.([0-9a-f]{64})\.jsonl")
+_SELECTION = re.compile(r"(\d{3,})\.([0-9a-f]{64})\.first(\d+)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a queue line asks for: a task in a scene, in one configuration."""
+
+    scene: str
+    task: str
+    task_config: str
+
+    @property
+    def name(self) -> str:
+        """As ``RunPaths.cell``: the name of its folders."""
+        return RunPaths.cell(self.scene, self.task, self.task_config)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A sealed bank of one cell. ``selected``: its first N episodes are the run's, but for those
+    in ``repeated``, which an earlier manifest of the cell selects already."""
+
+    cell: Cell
+    hash: str
+    seq: int
+    simulator: str
+    episodes: tuple[Episode, ...]
+    selected: int = 0
+    repeated: frozenset[int] = field(default=frozenset())
+
+
+def selected_positions(manifest: Manifest) -> Sequence[int]:
+    """The positions of the manifest that the run evaluates, in order."""
+    if not manifest.repeated:
+        return range(manifest.selected)
+    return [p for p in range(manifest.selected) if p not in manifest.repeated]
+
+
+def seal(
+    paths: RunPaths, cell: Cell, simulator: str, lines: Sequence[Mapping[str, Any]]
+) -> Manifest:
+    """Seal ``lines`` of ``{"seed", "instruction", "reset"}``; the same content is sealed once."""
+    header = {"format": FORMAT, "simulator": simulator}
+    header |= {"scene": cell.scene, "task": cell.task, "task_config": cell.task_config}
+    episodes = [{key: line[key] for key in ("seed", "instruction", "reset")} for line in lines]
+    data = "".join(canonical_json(line) + "\n" for line in [header, *episodes]).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    names = _manifest_names(paths, cell)
+    for seq, existing in names:
+        if existing == digest:
+            return _read(paths, cell, seq, digest)
+    seq = 1 + max((seq for seq, _ in names), default=-1)
+    file = paths.manifest(cell.name, seq, digest)
+    _make(file.parent)
+    publish_once(file, data)
+    return _read(paths, cell, seq, digest)
+
+
+def select(paths: RunPaths, manifest: Manifest, first: int) -> Manifest:
+    """Select the first ``first`` episodes; an earlier, larger selection stands."""
+    if first > len(manifest.episodes):
+        raise RollpoolError(
+            f"EVAL_TEST_NUM={first}",
+            f"the bank of {manifest.cell.name} has {len(manifest.episodes)} seeds",
+            "lower it, or make a larger bank with precollect_eval_seeds.py",
+        )
+    if first > manifest.selected:
+        publish_once(paths.selection(manifest.cell.name, manifest.seq, manifest.hash, first), b"")
+    return replace(manifest, selected=max(first, manifest.selected))
+
+
+def load(paths: RunPaths, cell: Cell) -> list[Manifest]:
+    """The cell's manifests in order of appending; empty where none is sealed yet.
+
+    Raises ``RollpoolError`` for one whose bytes are not those its name promises.
+    """
+    manifests = []
+    seen: set[str] = set()
+    for seq, digest in _manifest_names(paths, cell):
+        manifest = _read(paths, cell, seq, digest)
+        keys = [_content(manifest.episodes[p]) for p in range(manifest.selected)]
+        repeated = frozenset(p for p, key in enumerate(keys) if key in seen)
+        seen.update(keys)
+        manifests.append(replace(manifest, repeated=repeated))
+    return manifests
+
+
+def is_sealed(paths: RunPaths, cell: Cell) -> bool:
+    """Whether any manifest of the cell is there."""
+    return bool(_manifest_names(paths, cell))
+
+
+def _content(episode: Episode) -> str:
+    return canonical_json([episode.seed, episode.instruction, dict(episode.reset)])
+
+
+def _listing(paths: RunPaths, cell: Cell) -> list[str]:
+    try:
+        return sorted(entry.name for entry in paths.manifest_dir(cell.name).iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _manifest_names(paths: RunPaths, cell: Cell) -> list[tuple[int, str]]:
+    """``(seq, hash)``, sorted. Two preparers at once may give two contents one seq, or one content
+    two: the order is still the same for every reader, and a hash counts once."""
+    found: dict[str, int] = {}
+    for name in _listing(paths, cell):
+        if match := _MANIFEST.fullmatch(name):
+            found.setdefault(match[2], int(match[1]))
+    return sorted((seq, digest) for digest, seq in found.items())
+
+
+def _read(paths: RunPaths, cell: Cell, seq: int, digest: str) -> Manifest:
+    file = paths.manifest(cell.name, seq, digest)
+    data = file.read_bytes()
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise RollpoolError(
+            f"manifest {file}", "its content was changed after it was sealed",
+            "put the sealed file back, or begin another STUDY_RUN",
+        )  # fmt: skip
+    header, *lines = (json.loads(line) for line in data.decode().splitlines())
+    if header["format"] > FORMAT:
+        raise RollpoolError(
+            f"manifest {file}", f"format {header['format']}, this toolkit reads {FORMAT}",
+            "update the toolkit",
+        )  # fmt: skip
+    sealed = Cell(header["scene"], header["task"], header["task_config"])
+    if sealed != cell:
+        raise RollpoolError(
+            f"manifest {file}", f"it was sealed for {sealed.name}", "move it back to its folder"
+        )
+    episodes = tuple(
+        Episode(
+            *(cell.scene, cell.task, cell.task_config),
+            **line, manifest=digest, position=position,
+        )
+        for position, line in enumerate(lines)
+    )  # fmt: skip
+    firsts = (_SELECTION.fullmatch(name) for name in _listing(paths, cell))
+    selected = max((int(m[3]) for m in firsts if m and m[2] == digest), default=0)
+    if selected > len(episodes):
+        raise RollpoolError(
+            f"manifest {file}", f"{selected} of its {len(episodes)} episodes are selected",
+            "remove the .first file that does not belong to it",
+        )  # fmt: skip
+    return Manifest(cell, digest, seq, header["simulator"], episodes, selected)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RollpoolError(
+            f"make {folder}", error.strerror or str(error), "free the disk or fix its rights, rerun"
+        ) from error

@@ -1,0 +1,240 @@
+"""From queue and seed bank to a sealed population: what ``rollpool prepare`` does.
+
+Promises: everything the user wrote is checked before anything is sealed; the simulator is asked
+only about cells and banks that are not sealed yet, so that resuming a prepared run costs file reads
+alone; interrupted anywhere and repeated, the result is the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import population
+from harness.atomic import write_atomic
+from harness.errors import RollpoolError
+from harness.paths import RunPaths, suggest
+from harness.population import Cell, Manifest
+from harness.settings import Settings
+
+Describe = Callable[[], Mapping[str, Any]]
+SealLines = Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]]
+
+_MAKE_BANK = "make it with scripts/precollect_eval_seeds.py, or set SEEDS_ROOT to another bank"
+
+
+def prepare(
+    paths: RunPaths, settings: Settings, describe: Describe, seal_lines: SealLines
+) -> list[Manifest]:
+    """Seal what is missing and select; returns the manifests of the run in queue order.
+
+    Args:
+        describe: ``SimulatorProcess.describe``; called at most once.
+        seal_lines: ``SimulatorProcess.seal``: the ``{"seed", "instruction", "reset"}`` of seeds.
+
+    Raises:
+        RollpoolError: a queue line, a bank or a setting that cannot be.
+    """
+    described = functools.cache(describe)
+    cells = _cells(paths, settings, described)
+    banks = _banks(paths, settings, cells)
+    count = settings["EVAL_TEST_NUM"]
+    for cell, seeds in banks.items():
+        manifest = _sealed_before(paths, cell, seeds)
+        if manifest is None:
+            lines = seal_lines(cell, seeds)
+            if [line["seed"] for line in lines] != list(seeds):
+                raise RollpoolError(
+                    f"seal {cell.name}", "the simulator sealed other seeds than were asked for",
+                    "mend its adapter's `seal`",
+                )  # fmt: skip
+            manifest = population.seal(paths, cell, described()["name"], lines)
+        population.select(paths, manifest, count or len(manifest.episodes))
+    return [manifest for cell in cells for manifest in population.load(paths, cell)]
+
+
+def read_cells(paths: RunPaths, bench_config: str) -> list[Cell]:
+    """The cells of a prepared run, in queue order. Raises ``RollpoolError`` before ``prepare``."""
+    cells = []
+    for scene, task in read_queue(paths.queue):
+        cell = _sealed_cell(paths, scene, task, bench_config)
+        if cell is None:
+            raise RollpoolError(
+                f"run {paths.name}", f"{scene} {task} is not sealed yet",
+                f"run: rollpool prepare {paths.name}",
+            )  # fmt: skip
+        cells.append(cell)
+    return cells
+
+
+def install_queue(paths: RunPaths, source: Path) -> None:
+    """Copy a queue file into the run. Raises ``RollpoolError`` where the run has another one."""
+    data = _read(source, "queue", "write it with: rollpool queue")
+    if paths.queue.exists() and paths.queue.read_bytes() != data:
+        raise RollpoolError(
+            f"queue {source}", f"run {paths.name} has another {paths.queue.name}",
+            f"edit {paths.queue}, or choose another STUDY_RUN",
+        )  # fmt: skip
+    write_atomic(paths.queue, data)
+
+
+def read_queue(
+    path: Path, known: Collection[tuple[str, str]] | None = None
+) -> list[tuple[str, str]]:
+    """The ``(scene, task)`` lines of a queue file; ``#`` begins a comment.
+
+    Raises ``RollpoolError`` for a line that is not one of ``known`` (if given) or stands twice.
+    """
+    text = _text(_read(path, "queue", "write it with: rollpool queue"), f"queue {path}")
+    first_line: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        asked = f"{path} line {number}: {' '.join(words)!r}"
+        if len(words) != 2:
+            raise RollpoolError(asked, "not two words", "write a line as `scene task`")
+        pair = (words[0], words[1])
+        if known is not None and pair not in known:
+            raise _unknown_pair(asked, pair, known)
+        if pair in first_line:
+            raise RollpoolError(
+                asked, f"stands already in line {first_line[pair]}", "remove one of the two lines"
+            )
+        first_line[pair] = number
+    if not first_line:
+        raise RollpoolError(f"queue {path}", "no lines in it", "write lines `scene task`")
+    return list(first_line)
+
+
+def read_bank(seeds_root: Path, task: str, task_config: str) -> list[int]:
+    """The seeds of ``<seeds_root>/<task>/<task_config>.txt``. Raises ``RollpoolError``."""
+    file = seeds_root / task / f"{task_config}.txt"
+    words = _text(_read(file, "seed bank", _MAKE_BANK), f"seed bank {file}").split()
+    if not words:
+        raise RollpoolError(f"seed bank {file}", "empty", _MAKE_BANK)
+    seeds: dict[int, None] = {}
+    for number, word in enumerate(words, start=1):
+        asked = f"seed bank {file}: {word!r}, number {number}"
+        if not (word.isascii() and word.isdecimal()):
+            raise RollpoolError(asked, "not a seed", "write whole numbers between spaces")
+        if int(word) in seeds:
+            raise RollpoolError(asked, "the seed stands twice", "remove one of the two")
+        seeds[int(word)] = None
+    return list(seeds)
+
+
+def task_config(scene: str, bench_config: str, available: Collection[str]) -> str:
+    """The configuration that ``BENCH_CONFIG`` names in a scene. Raises ``RollpoolError``."""
+    for name in _config_names(scene, bench_config):
+        if name in available:
+            return name
+    raise RollpoolError(
+        f"BENCH_CONFIG={bench_config}",
+        f"scene {scene!r} has no bench_demo_{scene}_{bench_config}",
+        suggest(bench_config, sorted(n.removeprefix(f"bench_demo_{scene}_") for n in available)),
+    )
+
+
+def _cells(paths: RunPaths, settings: Settings, described: Describe) -> list[Cell]:
+    bench_config = _required(settings, "BENCH_CONFIG", "set it to clean, or d6 to d15")
+    pairs = read_queue(paths.queue)
+    cells = [_sealed_cell(paths, scene, task, bench_config) for scene, task in pairs]
+    if None not in cells:
+        return [cell for cell in cells if cell]
+    known = {(scene, task) for scene, task in described()["cells"]}
+    read_queue(paths.queue, known)
+    configs = described()["task_configs"]
+    return [
+        cell or Cell(scene, task, task_config(scene, bench_config, configs.get(scene, ())))
+        for cell, (scene, task) in zip(cells, pairs, strict=True)
+    ]
+
+
+def _banks(paths: RunPaths, settings: Settings, cells: Sequence[Cell]) -> dict[Cell, list[int]]:
+    """Each cell's seeds: from the bank, or those sealed already where no bank is named."""
+    if not settings["USE_EVAL_SEEDS"]:
+        raise RollpoolError(
+            "USE_EVAL_SEEDS=0",
+            "seeds are validated before a run, never while it scores",
+            _MAKE_BANK,
+        )
+    count, root, banks = settings["EVAL_TEST_NUM"], settings["SEEDS_ROOT"], {}
+    for cell in cells:
+        if root is None and population.is_sealed(paths, cell):
+            if count is not None:
+                banks[cell] = _only_seeds(paths, cell)
+            continue
+        root = _required(settings, "SEEDS_ROOT", "set it to a folder of seed banks, e.g. in seeds/")
+        banks[cell] = read_bank(root, cell.task, cell.task_config)
+    for cell, seeds in banks.items():
+        if count is not None and count > len(seeds):
+            bank = f"{root}/{cell.task}/{cell.task_config}.txt" if root else f"of {cell.name}"
+            raise RollpoolError(
+                f"EVAL_TEST_NUM={count}", f"the bank {bank} has {len(seeds)} seeds",
+                "lower it, or make a larger bank with scripts/precollect_eval_seeds.py",
+            )  # fmt: skip
+    return banks
+
+
+def _only_seeds(paths: RunPaths, cell: Cell) -> list[int]:
+    manifests = population.load(paths, cell)
+    if len(manifests) > 1:
+        raise RollpoolError(
+            "EVAL_TEST_NUM", f"{cell.name} has {len(manifests)} banks",
+            "say which one is meant with SEEDS_ROOT",
+        )  # fmt: skip
+    return [episode.seed for episode in manifests[0].episodes]
+
+
+def _sealed_before(paths: RunPaths, cell: Cell, seeds: Sequence[int]) -> Manifest | None:
+    """A manifest of exactly these seeds: sealed is sealed, whatever the simulator says today."""
+    for manifest in population.load(paths, cell):
+        if [episode.seed for episode in manifest.episodes] == list(seeds):
+            return manifest
+    return None
+
+
+def _sealed_cell(paths: RunPaths, scene: str, task: str, bench_config: str) -> Cell | None:
+    for name in _config_names(scene, bench_config):
+        cell = Cell(scene, task, name)
+        if population.is_sealed(paths, cell):
+            return cell
+    return None
+
+
+def _config_names(scene: str, bench_config: str) -> tuple[str, str]:
+    return f"bench_demo_{scene}_{bench_config}", bench_config
+
+
+def _unknown_pair(
+    asked: str, pair: tuple[str, str], known: Collection[tuple[str, str]]
+) -> RollpoolError:
+    scene, task = pair
+    scenes = sorted({s for s, _ in known})
+    if scene not in scenes:
+        return RollpoolError(asked, f"no scene {scene!r}", suggest(scene, scenes))
+    tasks = sorted(t for s, t in known if s == scene)
+    return RollpoolError(asked, f"no task {task!r} in scene {scene!r}", suggest(task, tasks))
+
+
+def _required(settings: Settings, name: str, todo: str) -> Any:
+    if settings[name] is None:
+        raise RollpoolError(name, "not set", todo)
+    return settings[name]
+
+
+def _read(file: Path, what: str, todo: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RollpoolError(f"{what} {file}", error.strerror or str(error), todo) from error
+
+
+def _text(data: bytes, asked: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RollpoolError(asked, f"not a text file ({error.reason})", "write it anew") from error
