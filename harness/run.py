@@ -1,0 +1,200 @@
+"""A run: the settings it is sealed to, and the identity of what it evaluates.
+
+Promises: of any number of starters exactly one seals ``run.json``; everyone else joins what it
+sealed or is refused, told both values. A setting that nobody gave is taken from the run, so
+resuming needs its name alone. A run written by a newer format is never touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.atomic import publish_once
+from harness.errors import RollpoolError
+from harness.identity import checkpoint_digest, code_hash
+from harness.paths import CODE, Root, RunPaths
+from harness.population import Cell
+from harness.prepare import read_cells
+from harness.records import canonical_json, metrics_files, read_file
+from harness.settings import Settings, as_text
+
+FORMAT = 1
+
+#: The checkpoint of a policy that has none.
+NO_CHECKPOINT = {"name": "none", "digest": ""}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was created or joined.
+
+    ``identity``: ``policy simulator checkpoint {name, digest} code_hash settings_hash``, the last
+    two of what runs here and now; ``warnings``: what the user should know of it.
+    """
+
+    root: Root
+    paths: RunPaths
+    settings: Settings
+    id: str
+    identity: Mapping[str, Any]
+    policy_dir: Path
+    checkpoint: Path | None
+    token: str = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def cells(self) -> list[Cell]:
+        """The sealed cells in queue order. Raises ``RollpoolError`` before ``prepare``."""
+        return read_cells(self.paths, self.settings["BENCH_CONFIG"])
+
+
+def open_run(root: Root, settings: Settings, create: bool) -> Run:
+    """Create the run named by ``STUDY_RUN``, or join it.
+
+    Args:
+        create: make the run where there is none; otherwise that is refused.
+
+    Raises:
+        RollpoolError: no such run, a newer format, a sealed setting or a checkpoint that differs;
+            ``EVAL_RESUME_SEEDS=0`` on creating a run that has rows.
+    """
+    name = settings["STUDY_RUN"]
+    if name is None:
+        raise RollpoolError("run", "STUDY_RUN is not set", "name the run directory in runs/")
+    paths = root.run(name)
+    record = _read(paths)
+    if record is None and not create:
+        raise RollpoolError(
+            f"run {name!r}", f"no {paths.run_json}", f"run: rollpool prepare {name}"
+        )
+    if create and not settings["EVAL_RESUME_SEEDS"] and _has_rows(paths):
+        raise RollpoolError(
+            f"run {name!r}: EVAL_RESUME_SEEDS=0", "it has results already",
+            f"choose another STUDY_RUN, or move {paths.results} away by hand",
+        )  # fmt: skip
+    return _join(root, paths, settings, record or _create(paths, _record(root, settings)))
+
+
+def _create(paths: RunPaths, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Seal ``record``; returns what is sealed, which may be another starter's."""
+    try:
+        paths.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = error.strerror or str(error)
+        raise RollpoolError(f"make {paths.root}", what, "make runs/ writable") from error
+    publish_once(paths.run_json, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    winner = _read(paths)
+    if winner is None:
+        raise RollpoolError(
+            f"run {paths.name!r}", "its run.json is gone again", "let nobody delete a run in use"
+        )
+    return winner
+
+
+def _record(root: Root, settings: Settings) -> dict[str, Any]:
+    if settings["BENCH_CONFIG"] is None:
+        raise RollpoolError("BENCH_CONFIG", "not set", "set it to clean, or d6 to d15")
+    return {
+        "format": FORMAT,
+        "id": secrets.token_hex(8),
+        "settings": settings.sealed(),
+        "identity": _identity(root, settings),
+    }
+
+
+def _identity(root: Root, settings: Settings) -> dict[str, Any]:
+    policy = settings["POLICY_NAME"]
+    path = _checkpoint(root, settings)
+    checkpoint = NO_CHECKPOINT
+    if path is not None:
+        checkpoint = {"name": settings["CKPT_NAME"], "digest": checkpoint_digest(path)}
+    return {
+        "policy": policy,
+        "simulator": settings["SIMULATOR"],
+        "checkpoint": checkpoint,
+        "code_hash": code_hash(CODE, root.policy_dir(policy)),
+        "settings_hash": settings.hash(),
+    }
+
+
+def _checkpoint(root: Root, settings: Settings) -> Path | None:
+    name = settings["CKPT_NAME"]
+    return None if name is None else root.find_checkpoint(name, settings["POLICY_NAME"])
+
+
+def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, Any]) -> Run:
+    joined = settings.joining(record["settings"])
+    _refuse_other_settings(paths, joined, record["settings"])
+    identity, sealed = _identity(root, joined), record["identity"]
+    if identity["checkpoint"] != sealed["checkpoint"]:
+        was, now = sealed["checkpoint"], identity["checkpoint"]
+        raise RollpoolError(
+            f"run {paths.name!r}: checkpoint {now['name']}",
+            f"its content is {now['digest']}, the run began with {was['name']} {was['digest']}",
+            "put that checkpoint back, or choose another STUDY_RUN",
+        )
+    if not paths.token.exists():
+        publish_once(paths.token, secrets.token_hex(32).encode(), mode=0o600)
+    warnings = []
+    if identity["code_hash"] != sealed["code_hash"]:
+        warnings.append(f"run {paths.name!r} began with other code; its rows say which ran them")
+    return Run(
+        root=root,
+        paths=paths,
+        settings=joined,
+        id=record["id"],
+        identity=identity,
+        policy_dir=root.policy_dir(identity["policy"]),
+        checkpoint=_checkpoint(root, joined),
+        token=paths.token.read_text(encoding="ascii"),
+        warnings=tuple(warnings),
+    )
+
+
+def _refuse_other_settings(paths: RunPaths, settings: Settings, sealed: Mapping[str, Any]) -> None:
+    now = settings.sealed()
+    differing = [
+        f"{name} is {_shown(sealed.get(name))} in the run and {_shown(now.get(name))} now"
+        for name in sorted(set(now) | set(sealed))
+        if canonical_json(now.get(name)) != canonical_json(sealed.get(name))
+    ]
+    if differing:
+        raise RollpoolError(
+            f"run {paths.name!r}", "; ".join(differing),
+            "give the run's values, or choose another STUDY_RUN",
+        )  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    return "unset" if value is None else as_text(value)
+
+
+def _has_rows(paths: RunPaths) -> bool:
+    return any(True for file in metrics_files(paths.results) for _ in read_file(file))
+
+
+def _read(paths: RunPaths) -> dict[str, Any] | None:
+    """``run.json``, or None where there is none yet."""
+    try:
+        data = paths.run_json.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        record: dict[str, Any] = json.loads(data)
+        newer = record["format"] > FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise RollpoolError(
+            f"run {paths.name!r}", f"{paths.run_json} is damaged", "begin another STUDY_RUN"
+        ) from error
+    if newer:
+        raise RollpoolError(
+            f"run {paths.name!r}", f"format {record['format']}, this toolkit knows {FORMAT}",
+            "update the toolkit",
+        )  # fmt: skip
+    return record
