@@ -1,38 +1,40 @@
-"""Simulators by name: each is one object that keeps the contract of ``contract.py``."""
+"""Simulators behind one contract, found by name."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
 from typing import Any
 
 from harness.errors import RollpoolError
 from harness.simulators.contract import Simulator
 
-#: Name -> where its factory is. Anything else is given as ``package.module:factory``.
+#: The simulators that come with the toolkit: name -> ``module:factory``.
 BUILT_IN = {"tabletop": "harness.simulators.tabletop.adapter:Tabletop"}
 
 
 def load(name: str, **options: Any) -> Simulator:
-    """The simulator of this name, made with ``options`` (the adapter's own).
+    """A simulator by name, or a user's own by ``package.module:factory``.
+
+    Args:
+        name: one of ``BUILT_IN``, or the place of a callable that returns a ``Simulator``.
+        options: handed to the factory, e.g. ``backend="cpu"``.
 
     Raises:
-        RollpoolError: there is no such simulator, or it does not take these options.
+        RollpoolError: no such simulator, or its module or factory cannot be found.
     """
-    module_name, colon, factory = BUILT_IN.get(name, name).partition(":")
-    asked = f"simulator {name!r}"
-    known = f"use one of {sorted(BUILT_IN)}, or package.module:factory"
+    place = BUILT_IN.get(name, name)
+    module_name, colon, factory_name = place.partition(":")
+    asked = f"simulator '{name}'"
     if not colon:
-        raise RollpoolError(asked, "no such simulator", known)
+        known = ", ".join(sorted(BUILT_IN))
+        raise RollpoolError(asked, "no such simulator", f"use {known} or package.module:factory")
     try:
-        make = getattr(importlib.import_module(module_name), factory)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise RollpoolError(asked, f"cannot be imported here ({error})", known) from error
-    except AttributeError as error:
-        raise RollpoolError(asked, f"{module_name} has no {factory!r}", known) from error
-    try:
-        inspect.signature(make).bind(**options)
-    except TypeError as error:
-        raise RollpoolError(asked, f"its options: {error}", "check their names") from error
-    simulator: Simulator = make(**options)
+        raise RollpoolError(
+            asked, f"no module '{error.name}'", "run it with its own environment's Python"
+        ) from error
+    if not hasattr(module, factory_name):
+        raise RollpoolError(asked, f"'{module_name}' has no '{factory_name}'", "correct the name")
+    simulator: Simulator = getattr(module, factory_name)(**options)
     return simulator
