@@ -1,0 +1,284 @@
+"""What a worker should run next.
+
+Order: its own cell, then an untouched cell in queue order, then the unfinished cell with the most
+left; after that what went wrong elsewhere, and what the dead have left behind.
+
+Promises: ``None`` means that rows or finished claims say of every selected episode that it is
+settled or set aside; an undisturbed claim costs a handful of filesystem calls however long the
+queue is; in an undisturbed run no episode is handed out twice. Not promised: exclusiveness after a
+freeze, a lost answer, or removed leases. There the reader's counting rule keeps the tables right,
+and ``may_record`` keeps the waste small.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.budget import Budget, Streak
+from harness.filesystem import Filesystem
+from harness.heartbeat import Claim, Heartbeat, Observer, Record
+from harness.lease import DONE, RELEASED, SHORT, LeaseBook, shard_of, touched_cells
+from harness.population import Cell, Manifest, load, selected_positions
+from harness.records import Row, metrics_files, read_file
+from harness.run import Run
+from harness.standing import Standing
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Episodes to run now, in this order. Give it back with ``Claims.finish``."""
+
+    claim: Claim
+    manifest: Manifest
+    positions: tuple[int, ...]
+
+    @property
+    def cell(self) -> Cell:
+        return self.manifest.cell
+
+    @property
+    def attempt(self) -> int:
+        return self.claim.attempt
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to run now, but others hold what may come back. Ask again in ``seconds``."""
+
+    seconds: float
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """An episode whose worker died over it: the callback records it as an error of kind ``lost``,
+    with this attempt, and returns the row once it is on disk."""
+
+    manifest: Manifest
+    position: int
+    attempt: int
+    owner: Record
+
+
+class Claims:
+    """One worker's way through the queue.
+
+    Args:
+        standings: the manifests, in queue order.
+        record_lost: see ``Lost``.
+    Attributes:
+        streak: whether this worker fails so steadily that it should stop.
+    """
+
+    def __init__(
+        self, standings: Sequence[Standing], leases: Path, heartbeat: Heartbeat,
+        observer: Observer, record_lost: Callable[[Lost], Row], *,
+        fs: Filesystem | None = None, chance: random.Random | None = None,
+    ) -> None:  # fmt: skip
+        self.streak = Streak()
+        self._standings, self._leases, self._fs = standings, leases, fs or Filesystem()
+        self._by_manifest = {standing.manifest.hash: standing for standing in standings}
+        self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
+        self._chance = chance or random.Random()
+        self._mine: Standing | None = None
+        self._shard: int | None = None
+        self._ahead: Iterator[int] = iter(())
+        self._start = 0.0
+        self._lapses = 0
+        self._idle = False
+
+    def next(self) -> Batch | Wait | None:
+        """The next batch; a ``Wait``; or None when there is nothing left to run for anybody."""
+        for stage in (self._own, self._untouched, self._fullest, self._left_over):
+            if batch := stage():
+                return batch
+        if not self._idle:
+            self._heartbeat.beat(claim=None, episode=None, state="idle")
+            self._idle = True
+        left = [s for s in self._standings if not s.complete]
+        if not left:
+            return None
+        seconds = min(self._heartbeat.interval, 1.0) * (0.5 + self._chance.random() / 2)
+        return Wait(seconds, sum(len(positions) for s in left for positions in s.left.values()))
+
+    def may_record(self, batch: Batch) -> bool:
+        """Whether the batch is still this worker's. Ask before an episode's row is written; where
+        it says no, drop the episode and give the batch back as released."""
+        lapses = self._heartbeat.lapses
+        if lapses == self._lapses:
+            return True
+        book = self._by_manifest[batch.manifest.hash].book
+        book.refresh(batch.claim.shard)
+        if book.marked(batch.claim, RELEASED) or self._taken(book, batch.claim):
+            return False
+        self._lapses = lapses
+        return True
+
+    def recorded(self, row: Row) -> None:
+        """A row of this worker's is on disk."""
+        self._by_manifest[row.manifest].recorded(row)
+        self.streak.add(row)
+
+    def finish(self, batch: Batch, marker: str | None = None) -> None:
+        """Close the batch, after its rows are on disk.
+
+        Args:
+            marker: ``released`` to give back what has not run (preemption, shutdown); by default
+                the recorded rows decide between ``done`` and ``short``.
+        """
+        standing = self._by_manifest[batch.manifest.hash]
+        over = all(standing.budget.over(batch.manifest.hash, p) for p in batch.positions)
+        standing.finish(batch.claim, marker or (DONE if over else SHORT))
+
+    def _own(self) -> Batch | None:
+        while self._mine is not None:
+            if self._shard is not None:
+                batch = self._from_shard(self._mine, self._shard, self._mine.fresh)
+                if batch:
+                    return batch
+            self._shard = next(self._ahead, None)
+            if self._shard is None:
+                self._mine = None
+            elif self._mine.book.listed(self._shard):
+                self._mine.refresh_shard(self._shard)
+        return None
+
+    def _untouched(self) -> Batch | None:
+        if all(standing.touched for standing in self._standings):
+            return None
+        names = touched_cells(self._leases, self._fs)
+        for standing in self._standings:
+            standing.touched |= standing.book.cell_dir in names
+            if standing.touched or not standing.book.touch():
+                standing.touched = True
+                continue
+            standing.begin()
+            self._adopt(standing, sorted(standing.left), 0.0)
+            if batch := self._own():
+                return batch
+        return None
+
+    def _fullest(self) -> Batch | None:
+        while True:
+            counts = []
+            for standing in self._standings:
+                if not standing.complete:
+                    standing.refresh()
+                    counts.append((standing.fresh_count(), self._chance.random(), standing))
+            fresh, _, fullest = max(counts, key=lambda count: count[:2], default=(0, 0, None))
+            if not fresh or fullest is None:
+                return None
+            # Whoever joins starts where nobody is, or at random: two that walk side by side would
+            # lose half of their races.
+            touched = fullest.book.touched()
+            shards = sorted(fullest.left, key=lambda s: (s in touched, self._chance.random()))
+            self._adopt(fullest, shards, self._chance.random())
+            if batch := self._own():
+                return batch
+
+    def _left_over(self) -> Batch | None:
+        self._observer.look()
+        for standing in self._standings:
+            for shard in list(standing.left):
+                takeable = functools.partial(self._takeable, standing)
+                if batch := self._from_shard(standing, shard, takeable):
+                    return batch
+        return None
+
+    def _adopt(self, standing: Standing, shards: Sequence[int], start: float) -> None:
+        self._mine, self._ahead, self._shard, self._start = standing, iter(shards), None, start
+
+    def _takeable(self, standing: Standing, position: int) -> bool:
+        if not all(self._observer.abandoned(claim) for claim in standing.book.open(position)):
+            return False
+        # A host leaves its own errors to others, as long as there is one that has not had its try.
+        tried = standing.budget.error_hosts(standing.manifest.hash, position)
+        untried = self._observer.live_hosts() - tried - {self._heartbeat.host}
+        return self._heartbeat.host not in tried or not untried
+
+    def _from_shard(
+        self, standing: Standing, shard: int, wanted: Callable[[int], bool]
+    ) -> Batch | None:
+        tried: set[tuple[int, int]] = set()
+        while True:
+            runs = standing.runs(shard, wanted, self._start)
+            run = next((run for run in runs if run not in tried), None)
+            if run is None:
+                return None
+            tried.add(run)
+            if batch := self._claim(standing, *run):
+                return batch
+
+    def _claim(self, standing: Standing, first: int, last: int) -> Batch | None:
+        self._lapses = self._heartbeat.lapses
+        book = standing.book
+        dead = {claim for p in range(first, last + 1) for claim in book.open(p)}
+        claim = book.try_claim(first, last, standing.attempts(first, last), dead)
+        standing.digest(shard_of(first))
+        if claim is None:
+            return None
+        self._heartbeat.beat(claim=str(claim), episode=None, step=0, state="running")
+        self._idle = False
+        if dead:
+            self._bury(standing, dead)
+        left = standing.left.get(claim.shard, ())
+        batch = Batch(claim, standing.manifest, tuple(p for p in left if claim.covers(p)))
+        if batch.positions and self.may_record(batch):
+            return batch
+        self.finish(batch, RELEASED if batch.positions else DONE)
+        return None
+
+    def _bury(self, standing: Standing, dead: set[Claim]) -> None:
+        """Record what the dead were running, then close their claims: in this order, so that a
+        taker that dies in between leaves the death to be found again."""
+        standing.load()
+        for claim in dead:
+            owner = self._observer.owner(claim)
+            if owner and self._observer.dead(owner["worker"]) and owner["episode"]:
+                self._bury_episode(standing, claim, owner, owner["episode"])
+            standing.finish(claim, RELEASED)
+
+    def _bury_episode(
+        self, standing: Standing, claim: Claim, owner: Record, episode: Mapping[str, object]
+    ) -> None:
+        manifest, position = standing.manifest, int(str(episode["position"]))
+        if episode["manifest"] != manifest.hash or not claim.covers(position):
+            return
+        if not standing.budget.has(manifest.hash, position, claim.attempt):
+            standing.recorded(self._record_lost(Lost(manifest, position, claim.attempt, owner)))
+
+    @staticmethod
+    def _taken(book: LeaseBook, mine: Claim) -> bool:
+        covering = (c for p in range(mine.first, mine.last + 1) for c in book.covering(p))
+        return any(claim.attempt > mine.attempt for claim in covering)
+
+
+def open_claims(
+    run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row]
+) -> Claims:
+    """The claims of a run on its shared filesystem."""
+    settings = run.settings
+    standings = [
+        Standing(
+            manifest, selected_positions(manifest),
+            LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
+            Budget(settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"]),
+            _rows_of(run, cell), settings["EVAL_MINIBATCH"],
+        )
+        for cell in run.cells for manifest in load(run.paths, cell)
+    ]  # fmt: skip
+    return Claims(standings, run.paths.leases, heartbeat, observer, record_lost)
+
+
+def _rows_of(run: Run, cell: Cell) -> Callable[[], Iterator[Row]]:
+    policy = run.settings["POLICY_NAME"]
+    folder = run.paths.metrics_dir(cell.task, policy, cell.task_config, "any").parent
+
+    def rows() -> Iterator[Row]:
+        return (row for file in metrics_files(folder) for row in read_file(file))
+
+    return rows

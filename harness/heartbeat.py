@@ -1,0 +1,330 @@
+"""Who is alive, and what each worker holds.
+
+A worker rewrites its own small record at every beat. Others judge it by *change*, on their own
+monotonic clock: no clock is ever compared with another machine's.
+
+Promises: a worker whose supervising loop hangs, or that cannot write, stops beating and is told so
+(``check``) before anybody may take its work; an observer that was frozen itself concludes nothing;
+proof of a death (same boot, same pid namespace, process gone) is believed at once.
+Not promised: that a worker judged dead is dead. It may be frozen, and write again later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.errors import RollpoolError
+from harness.filesystem import Filesystem
+from harness.paths import RunPaths
+
+#: A heartbeat as read from disk; its keys are in DESIGN.md.
+Record: TypeAlias = Mapping[str, Any]
+
+#: Bytes of a record, padded: a rewrite in place never changes the length of the file.
+SIZE = 2048
+
+_CLAIM = re.compile(r"(\d+)-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A batch of sealed positions ``first..last`` and the number of the attempt at it."""
+
+    cell_dir: str
+    shard: int
+    first: int
+    last: int
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.first}-{self.last}.{self.attempt}"
+
+    def __str__(self) -> str:
+        return f"{self.cell_dir}/{self.shard}/{self.name}"
+
+    def path(self, leases: Path) -> Path:
+        return leases / self.cell_dir / str(self.shard) / self.name
+
+    def covers(self, position: int) -> bool:
+        return self.first <= position <= self.last
+
+    @classmethod
+    def parse(cls, cell_dir: str, shard: int, name: str) -> Claim | None:
+        """The claim of a directory name; None for a name that is no claim."""
+        match = _CLAIM.fullmatch(name)
+        return cls(cell_dir, shard, *map(int, match.groups())) if match else None
+
+
+class WorkerId(str):
+    """``<host>-<pid>-<16 hex digits>``: new for every process, never SLURM's word alone."""
+
+    @classmethod
+    def new(cls) -> WorkerId:
+        host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())
+        return cls(f"{host}-{os.getpid()}-{secrets.token_hex(8)}")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process as another one on the same machine can recognise it."""
+
+    boot_id: str
+    pid_ns: str  # empty where /proc shows another namespace's processes: then nothing is proof
+    pid: int
+    start_time: int
+
+    @classmethod
+    def this(cls) -> Process:
+        pid = os.getpid()
+        try:
+            boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            own = os.readlink("/proc/self") == str(pid)
+            return cls(boot_id, os.readlink("/proc/self/ns/pid") if own else "", pid, started(pid))
+        except OSError:
+            return cls("", "", pid, 0)
+
+
+def started(pid: int) -> int:
+    """When process ``pid`` started, in ticks since boot; 0 if there is no such living process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    state, *fields = stat.rpartition(")")[2].split()
+    return 0 if state in "ZX" else int(fields[18])
+
+
+class Heartbeat:
+    """A worker's own record. ``start`` it, call ``alive`` from the supervising loop, ``end`` it.
+
+    Args:
+        interval: seconds between beats, TTL / 10 unless given.
+        slurm: job id, restart count and the like, for people.
+    Raises ``RollpoolError`` where the record cannot be created.
+    """
+
+    def __init__(
+        self, paths: RunPaths, worker: str, ttl: float, interval: float | None = None, *,
+        slurm: Mapping[str, str] | None = None, fs: Filesystem | None = None,
+        clock: Callable[[], float] = time.monotonic, process: Process | None = None,
+        host: str = "",
+    ) -> None:  # fmt: skip
+        self.worker, self.ttl, self.interval = worker, ttl, interval or ttl / 10
+        self.host = host or socket.gethostname()
+        self._file, self._fs, self._clock = paths.heartbeat(worker), fs or Filesystem(), clock
+        self._fields: dict[str, Any] = {
+            "worker": worker, "host": self.host, **(process or Process.this()).__dict__,
+            "ttl": ttl, "interval": self.interval, "claim": None, "episode": None, "step": 0,
+            "state": "starting", "slurm": dict(slurm or {}),
+        }  # fmt: skip
+        self._counter = self._lapses = 0
+        self._failure: OSError | None = None
+        self._writing = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._beaten = self._alive = clock()
+        self._create()
+
+    def start(self) -> None:
+        """Beat from a thread of its own from now on."""
+        self._thread.start()
+
+    def beat(self, **changes: Any) -> None:
+        """Change ``claim``, ``episode``, ``step`` or ``state``, and say so at once.
+
+        A step alone waits for the next beat. A failed write does not raise here: the thread tries
+        again, and ``check`` raises when it matters.
+        """
+        self._fields = {**self._fields, **changes}
+        if changes.keys() - {"step"}:
+            self._write(patience=self.ttl / 2)
+
+    def alive(self) -> None:
+        """The supervising loop moves. Without this call for TTL / 2 the beats stop."""
+        self._alive = self._clock()
+
+    def tick(self) -> None:
+        """One beat of the thread."""
+        if self._clock() - self._alive <= self.ttl / 2:
+            self._write(patience=0)
+
+    @property
+    def lapses(self) -> int:
+        """How often, now included, nothing was on disk for TTL / 2: when it grew, a claim held
+        over that time may have been taken by somebody else."""
+        return self._lapses + (self._clock() - self._beaten > self.ttl / 2)
+
+    def check(self) -> None:
+        """Raise ``RollpoolError`` when writing has failed, or hung, for TTL / 2."""
+        silent = self._clock() - self._beaten
+        if silent > self.ttl / 2 and (self._failure or self._writing.locked()):
+            raise RollpoolError(
+                f"heartbeat {self._file}",
+                f"not written for {silent:.0f} s ({self._failure or 'the write hangs'})",
+                "the episode is stopped before its lease runs out; see to the filesystem",
+            )
+
+    def end(self) -> None:
+        """The last beat: others need not wait for this worker."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(self.ttl / 2)
+        self.beat(state="ended")
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.interval):
+            self.tick()
+
+    def _create(self) -> None:
+        try:
+            self._fs.mkdir(self._file.parent)
+            created = self._fs.create(self._file, self._encode())
+        except OSError as error:
+            raise RollpoolError(
+                f"heartbeat {self._file}", str(error), "make the run directory writable"
+            ) from error
+        if not created:
+            raise RollpoolError(
+                f"heartbeat {self._file}", "it exists: two workers of one name",
+                "start the worker again, every process takes a new name",
+            )  # fmt: skip
+
+    def _write(self, patience: float) -> None:
+        if not self._writing.acquire(timeout=patience):
+            return
+        try:
+            now = self._clock()
+            self._counter += 1
+            self._fs.rewrite(self._file, self._encode())
+            self._lapses += now - self._beaten > self.ttl / 2
+            self._beaten, self._failure = now, None
+        except OSError as error:
+            self._failure = error
+        finally:
+            self._writing.release()
+
+    def _encode(self) -> bytes:
+        record = {**self._fields, "counter": self._counter}
+        text = json.dumps(record)
+        if len(text) > SIZE and record["episode"]:
+            # The longest field, and one that the manifest holds anyway.
+            record["episode"] = {**record["episode"], "instruction": ""}
+            text = json.dumps(record)
+        if len(text) > SIZE:
+            raise RollpoolError(
+                "heartbeat", f"{len(text)} bytes, more than {SIZE}", "shorten scene or task names"
+            )
+        return text.ljust(SIZE).encode()
+
+
+class _Sighting:
+    """What an observer has seen of one worker."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.unchanged = 0.0  # seconds, on the observer's clock, that the counter stood still
+        self.gone = False  # proven; such a record is never read again
+
+    @property
+    def final(self) -> bool:
+        return self.gone or self.record["state"] == "ended"
+
+    @property
+    def dead(self) -> bool:
+        return self.final or bool(self.unchanged >= self.record["ttl"])
+
+
+class Observer:
+    """What one process concludes about all the others. Judgements are as of the last ``look``."""
+
+    def __init__(
+        self, workers: Path, ttl: float, *, fs: Filesystem | None = None,
+        clock: Callable[[], float] = time.monotonic, process: Process | None = None,
+        started: Callable[[int], int] = started,
+    ) -> None:  # fmt: skip
+        self.ttl, self.interval = ttl, ttl / 10
+        self._workers, self._fs, self._clock = workers, fs or Filesystem(), clock
+        self._self, self._started = process or Process.this(), started
+        self._seen: dict[str, _Sighting] = {}
+        self._owners: dict[str, str] = {}
+        self._unnamed: dict[str, float] = {}
+        self._looked: float | None = None
+
+    def look(self) -> None:
+        """See who has moved. Call it as often as you like: the records are read once an interval,
+        processes of this machine are looked up each time."""
+        now = self._clock()
+        if self._looked is None or now - self._looked >= self.interval:
+            gap = now - self._looked if self._looked is not None else 0.0
+            self._looked = now
+            self._read_all(gap)
+        for worker, sighting in self._seen.items():
+            if not sighting.final and self._proven_gone(sighting.record):
+                self._read(worker)  # its last word, that may be newer than the last look
+                sighting.gone = True
+        self._owners = {
+            s.record["claim"]: worker for worker, s in self._seen.items() if s.record["claim"]
+        }
+
+    def records(self) -> dict[str, Record]:
+        """Worker -> its last record, the dead included."""
+        return {worker: sighting.record for worker, sighting in self._seen.items()}
+
+    def dead(self, worker: str) -> bool:
+        """Whether ``worker`` ended, is proven gone, or stood still for its own TTL."""
+        return worker in self._seen and self._seen[worker].dead
+
+    def live_hosts(self) -> set[str]:
+        return {s.record["host"] for s in self._seen.values() if not s.dead}
+
+    def owner(self, claim: Claim) -> Record | None:
+        """The record that names ``claim``, of a living worker or a dead one."""
+        worker = self._owners.get(str(claim))
+        return self._seen[worker].record if worker else None
+
+    def abandoned(self, claim: Claim) -> bool:
+        """Whether nobody works on ``claim`` any more: its owner is dead, or no record has named it
+        for TTL since this was first asked."""
+        worker = self._owners.get(str(claim))
+        if worker is None:
+            return self._unnamed.setdefault(str(claim), 0.0) >= self.ttl
+        self._unnamed.pop(str(claim), None)
+        return self.dead(worker)
+
+    def _read_all(self, gap: float) -> None:
+        # A gap longer than an interval says that this observer slept, not that the others did.
+        for sighting in self._seen.values():
+            sighting.unchanged += min(gap, sighting.record["interval"])
+        for claim in self._unnamed:
+            self._unnamed[claim] += min(gap, self.interval)
+        for name in self._fs.names(self._workers):
+            worker, _, suffix = name.rpartition(".")
+            if suffix == "json" and not (worker in self._seen and self._seen[worker].final):
+                self._read(worker)
+
+    def _read(self, worker: str) -> None:
+        try:
+            record = json.loads(self._fs.read(self._workers / f"{worker}.json"))
+        except (OSError, ValueError):
+            return  # unlinked, unreachable or half written: it has not moved
+        sighting = self._seen.setdefault(worker, _Sighting(record))
+        if record["counter"] != sighting.record["counter"]:
+            sighting.unchanged = 0.0
+        sighting.record = record
+
+    def _proven_gone(self, record: Record) -> bool:
+        here = self._self
+        if not here.pid_ns or (record["boot_id"], record["pid_ns"]) != (here.boot_id, here.pid_ns):
+            return False
+        return self._started(record["pid"]) != record["start_time"]

@@ -1,0 +1,182 @@
+"""The claims on one manifest's positions, kept in names alone (see LEASES.md).
+
+Promises: a claim has one owner, because ``mkdir`` has one winner, and it stands only if a listing
+made after it shows no other open or finished claim over its positions; so claims of different
+lengths never overlap unnoticed. Nothing is opened, renamed or removed. Directories are listed by
+path. Not promised: that the owner lives, or that what a listing showed is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from harness.filesystem import Filesystem
+from harness.heartbeat import Claim
+
+#: Positions a shard directory holds: with a marker each, it never has more than 256 batches' names.
+SHARD = 128
+
+#: What closes a claim: all of it settled; some of it not; given back.
+DONE, SHORT, RELEASED = "done", "short", "released"
+
+_MARKERS = (DONE, SHORT, RELEASED)
+
+
+def shard_of(position: int) -> int:
+    return position // SHARD
+
+
+def touched_cells(leases: Path, fs: Filesystem) -> set[str]:
+    """The cells in which somebody has begun."""
+    return set(fs.names(leases))
+
+
+class LeaseBook:
+    """A cached view of ``<leases>/<cell_dir>``: as of the last ``refresh`` of each shard.
+
+    Attributes:
+        void: finished claims whose rows are missing; the reader of rows adds to it.
+        shrunk: names that were seen have vanished: somebody removes leases.
+    """
+
+    def __init__(self, leases: Path, cell_dir: str, fs: Filesystem | None = None) -> None:
+        self.cell_dir = cell_dir
+        self._leases, self._fs = leases, fs or Filesystem()
+        self._shards: dict[int, dict[Claim, set[str]]] = {}
+        self._covering: dict[int, list[Claim]] = {}
+        self.void: set[Claim] = set()
+        self.shrunk = False
+
+    def touch(self) -> bool:
+        """Make the directory of the cell. True for the one worker that comes first."""
+        directory = self._leases / self.cell_dir
+        try:
+            return self._fs.mkdir(directory)
+        except FileNotFoundError:
+            self._fs.mkdir(self._leases)
+            return self._fs.mkdir(directory)
+
+    def touched(self) -> set[int]:
+        """The shards in which somebody has claimed something."""
+        names = self._fs.names(self._leases / self.cell_dir)
+        return {int(name) for name in names if name.isdigit()}
+
+    def refresh(self, shard: int) -> None:
+        """List ``shard``."""
+        names = self._fs.names(self._leases / self.cell_dir / str(shard))
+        claims: dict[Claim, set[str]] = {}
+        for name in names:
+            base, _, marker = name.rpartition(".")
+            marked = marker in _MARKERS
+            claim = Claim.parse(self.cell_dir, shard, base if marked else name)
+            if claim:
+                # A marker whose claim was removed still says what it says.
+                claims.setdefault(claim, set()).update({marker} if marked else ())
+        self.shrunk |= not self._shards.get(shard, {}).keys() <= claims.keys()
+        self._store(shard, claims)
+
+    def listed(self, shard: int) -> bool:
+        """Whether ``shard`` was listed before, however long ago."""
+        return shard in self._shards
+
+    def covering(self, position: int) -> list[Claim]:
+        """The claims over ``position``, the lowest attempt first."""
+        return self._covering.get(position, [])
+
+    def marked(self, claim: Claim, marker: str) -> bool:
+        return marker in self._shards.get(claim.shard, {}).get(claim, ())
+
+    def closed(self, *shards: int) -> set[Claim]:
+        """The claims in ``shards`` (in all of them by default) that ended without finishing."""
+        return self._with(lambda markers: bool(markers) and DONE not in markers, shards)
+
+    def finished(self, position: int) -> bool:
+        """Whether a claim over ``position`` is marked done, and not known to be void."""
+        return any(self.marked(c, DONE) and c not in self.void for c in self.covering(position))
+
+    def done(self) -> set[Claim]:
+        """The claims that are marked finished, the void ones included."""
+        return self._with(lambda markers: DONE in markers, ())
+
+    def open(self, position: int) -> list[Claim]:
+        """The claims over ``position`` that carry no marker: it is taken while an owner lives."""
+        shard = self._shards.get(shard_of(position), {})
+        return [claim for claim in self.covering(position) if not shard[claim]]
+
+    def attempts(self, first: int, last: int) -> int:
+        """The highest attempt at any of the positions, 0 if there was none."""
+        covering = (self.covering(position) for position in range(first, last + 1))
+        return max((claim.attempt for claims in covering for claim in claims), default=0)
+
+    def try_claim(
+        self, first: int, last: int, recorded: int, dead: Collection[Claim] = ()
+    ) -> Claim | None:
+        """Claim ``first..last``; None if somebody else has any of it. Refreshes the shard.
+
+        Args:
+            recorded: the highest attempt in the rows of these positions.
+            dead: open claims over them whose owners were judged dead.
+        """
+        shard = shard_of(first)
+        attempt = 1 + max(recorded, self.attempts(first, last))
+        claim = Claim(self.cell_dir, shard, first, last, attempt)
+        made = self._mkdir(claim)
+        self.refresh(shard)
+        if not made:
+            return None
+        known = self._shards[shard].setdefault(claim, set())
+        if known or self._contested(claim, dead):
+            # Whoever lists second sees the first, so one of two that overlap backs off. At worst
+            # both do.
+            self.finish(claim, RELEASED)
+            return None
+        self._store(shard, self._shards[shard])
+        return claim
+
+    def finish(self, claim: Claim, marker: str) -> None:
+        """Close ``claim``. Its rows are on disk before. Doing it twice changes nothing."""
+        path = claim.path(self._leases)
+        file = path.with_name(f"{path.name}.{marker}")
+        try:
+            self._fs.create(file)
+        except FileNotFoundError:
+            self._make_shard(claim)
+            self._fs.create(file)
+        self._shards.setdefault(claim.shard, {}).setdefault(claim, set()).add(marker)
+        self._store(claim.shard, self._shards[claim.shard])
+
+    def _with(self, which: Callable[[set[str]], bool], shards: Collection[int]) -> set[Claim]:
+        names = (item for s in shards or self._shards for item in self._shards[s].items())
+        return {claim for claim, markers in names if which(markers)}
+
+    def _contested(self, claim: Claim, dead: Collection[Claim]) -> bool:
+        for position in range(claim.first, claim.last + 1):
+            others = set(self.open(position)) - {claim} - set(dead)
+            if others or self.finished(position):
+                return True
+        return False
+
+    def _mkdir(self, claim: Claim) -> bool:
+        path = claim.path(self._leases)
+        try:
+            return self._fs.mkdir(path)
+        except FileNotFoundError:
+            self._make_shard(claim)
+            return self._fs.mkdir(path)
+
+    def _make_shard(self, claim: Claim) -> None:
+        directory = claim.path(self._leases).parent
+        try:
+            self._fs.mkdir(directory)
+        except FileNotFoundError:
+            self.touch()
+            self._fs.mkdir(directory)
+
+    def _store(self, shard: int, claims: dict[Claim, set[str]]) -> None:
+        self._shards[shard] = claims
+        for position in range(shard * SHARD, (shard + 1) * SHARD):
+            self._covering.pop(position, None)
+        for claim in sorted(claims, key=lambda claim: claim.attempt):
+            for position in range(claim.first, claim.last + 1):
+                self._covering.setdefault(position, []).append(claim)
