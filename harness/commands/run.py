@@ -1,0 +1,43 @@
+"""``rollpool run RUN --workers N``: a whole run on this machine, with its progress."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from harness.commands import prepare
+from harness.commands.launch import limits
+from harness.errors import EXIT_OK, EXIT_PARTIAL
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    prepare.add_arguments(parser)
+    parser.add_argument(
+        "--workers", metavar="N", type=_positive, default=1, help="lease workers (default: 1)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prepare, work, report. 1 where an episode is still missing, in error or set aside."""
+    from harness import status_page
+    from harness.pool import run_pool
+    from harness.status import StatusReader
+
+    prepared = prepare.prepare_run(arguments)
+    settings = prepared.settings
+    reader = StatusReader(prepared.paths, limits(settings))
+    before = reader.look().total
+    if before.done:
+        print(f"resuming: {before.done} of {before.selected} episodes have their result already")
+    with status_page.Live(reader.look, out=sys.stderr):
+        code = run_pool(prepared, arguments.workers)
+    after = reader.look()
+    print(f"run {prepared.paths.name}: {status_page.line(after)}")
+    return code or (EXIT_OK if after.total.done == after.total.selected else EXIT_PARTIAL)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number

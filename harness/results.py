@@ -1,0 +1,304 @@
+"""What a run has recorded, held against what it sealed.
+
+Promises: one ``Counted`` or one ``Hole`` for each selected episode of the run's manifests, by the
+counting rule of ``records``; a row of anything else is noted, never counted. Where a cell has no
+manifest (results of another tool, rows copied by hand) all its episodes count, and a note says that
+missing ones cannot be known. What could not be read is listed as ``file:line: why``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from harness import population
+from harness.budget import Budget
+from harness.paths import RunPaths
+from harness.population import Cell, Manifest
+from harness.records import Row, counted, metrics_files, read_file
+from harness.report import Counted, Hole
+from harness.robopro_results import counted_foreign, episode_files, read_foreign
+
+
+@dataclass
+class ConfigResults:
+    """The episodes of one configuration (``clean``, ``d6``, ...)."""
+
+    counted: list[Counted] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    unsealed: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class RunResults:
+    """All of a run."""
+
+    configs: dict[str, ConfigResults] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)  # unreadable lines, by file:line
+    notes: list[str] = field(default_factory=list)
+    identity: dict[str, str] = field(default_factory=dict)  # policy, checkpoint, simulator
+
+    def of(self, scene: str, task_config: str) -> ConfigResults:
+        return self.configs.setdefault(config_name(scene, task_config), ConfigResults())
+
+
+class RunReader:
+    """Reads a run directory, again and again where it is watched: what cannot have changed since
+    is not read twice (a manifest never changes, a metrics file only grows).
+
+    Args:
+        retries, lost_retries: the budgets after which an episode counts as set aside.
+    """
+
+    def __init__(self, paths: RunPaths, retries: int = 2, lost_retries: int = 4) -> None:
+        self.paths = paths
+        self._limits = (retries, lost_retries)
+        self.rows: list[Row] = []
+        self._files: dict[Path, tuple[int, list[Row], list[str]]] = {}
+        self._manifests: dict[Cell, tuple[list[str], list[Manifest]]] = {}
+
+    def gather(self) -> RunResults:
+        """Everything the run says about its episodes now."""
+        results = RunResults()
+        native, foreign = _files(self.paths.results)
+        self.rows = [row for file in native for row in self._read(file, results.problems)]
+        manifests = [m for cell in sealed_cells(self.paths) for m in self._load(cell)]
+        sealed = {(m.cell.task, m.cell.task_config) for m in manifests}
+        loose = [row for row in self.rows if (row.task, row.task_config) not in sealed]
+        _add_sealed(results, manifests, self.rows, self._limits)
+        _note_strays(results, manifests, self.rows, sealed)
+        _add_loose(results, loose, self._limits)
+        own = sealed | {(row.task, row.task_config) for row in loose}
+        _add_foreign(results, self.paths, foreign, own)
+        _add_queued(results, self.paths.queue)
+        _identify(results, self.rows)
+        return results
+
+    def _read(self, file: Path, problems: list[str]) -> list[Row]:
+        size = file.stat().st_size
+        if file not in self._files or self._files[file][0] != size:
+            noted: list[str] = []
+            self._files[file] = (size, list(read_file(file, noted)), noted)
+        _, rows, noted = self._files[file]
+        problems.extend(noted)
+        return rows
+
+    def _load(self, cell: Cell) -> list[Manifest]:
+        folder = self.paths.manifest_dir(cell.name)
+        names = sorted(entry.name for entry in folder.iterdir())
+        if cell not in self._manifests or self._manifests[cell][0] != names:
+            self._manifests[cell] = (names, population.load(self.paths, cell))
+        return self._manifests[cell][1]
+
+
+def sealed_cells(paths: RunPaths) -> list[Cell]:
+    """The cells with a folder under ``manifests/``, by name."""
+    if not paths.manifests.is_dir():
+        return []
+    names = sorted(entry.name for entry in paths.manifests.iterdir() if entry.is_dir())
+    return [Cell(*map(unquote, name.split("."))) for name in names if name.count(".") == 2]
+
+
+def config_name(scene: str, task_config: str) -> str:
+    """``d6`` for ``bench_demo_study_d6``: the task configuration without its scene."""
+    prefix = f"bench_demo_{scene}_"
+    if task_config.startswith(prefix):
+        return task_config[len(prefix) :]
+    return "_".join(part for part in task_config.split("_") if part != scene) or task_config
+
+
+def queued(queue: Path) -> list[tuple[str, str]]:
+    """The ``scene task`` lines of a queue; whether they are right is ``prepare``'s to say."""
+    if not queue.is_file():
+        return []
+    lines = (line.partition("#")[0].split() for line in queue.read_text().splitlines())
+    return [(words[0], words[1]) for words in lines if len(words) == 2]
+
+
+def _files(results: Path) -> tuple[list[Path], list[Path]]:
+    """Our metrics files, and those of other tools."""
+    metrics = metrics_files(results)
+    native = [file for file in metrics if _is_native(file)]
+    return native, sorted(set(metrics) - set(native)) + episode_files(results)
+
+
+def _is_native(file: Path) -> bool:
+    """Whether the first line that can be read is a row of ours (or none can be read)."""
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            return not isinstance(record, dict) or "manifest" in record or "seed" not in record
+    return True
+
+
+def _add_sealed(
+    results: RunResults,
+    manifests: Iterable[Manifest],
+    rows: Iterable[Row],
+    limits: tuple[int, int],
+) -> None:
+    attempts = _by_episode(rows)
+    for manifest in manifests:
+        into = results.of(manifest.cell.scene, manifest.cell.task_config)
+        for position in population.selected_positions(manifest):
+            tried = attempts.get((manifest.hash, position), [])
+            if tried:
+                _add_row(into, tried, limits)
+            else:
+                episode = manifest.episodes[position]
+                missing = {"kind": "missing", "position": position, "manifest": manifest.hash}
+                into.holes.append(Hole(**_place(episode), **missing))
+
+
+def _by_episode(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
+    attempts: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        attempts.setdefault((row.manifest, row.position), []).append(row)
+    return attempts
+
+
+def _note_strays(
+    results: RunResults,
+    manifests: Iterable[Manifest],
+    rows: Iterable[Row],
+    sealed: Collection[tuple[str, str]],
+) -> None:
+    selected = {(m.hash, p) for m in manifests for p in population.selected_positions(m)}
+    strays = sum(
+        (row.task, row.task_config) in sealed and (row.manifest, row.position) not in selected
+        for row in rows
+    )
+    if strays:
+        results.notes.append(f"{strays} rows are of episodes this run has not selected: left out")
+
+
+def _add_loose(results: RunResults, rows: Sequence[Row], limits: tuple[int, int]) -> None:
+    for _, tried in sorted(_by_episode(rows).items()):
+        _add_row(results.of(tried[0].scene, tried[0].task_config), tried, limits)
+    _note_unsealed(results, {(row.task, row.task_config) for row in rows})
+
+
+def _add_row(into: ConfigResults, tried: Sequence[Row], limits: tuple[int, int]) -> None:
+    """The counted one of an episode's rows."""
+    (row,) = counted(tried).values()
+    common = {**_place(row), "position": row.position, "manifest": row.manifest}
+    if row.success is not None:
+        into.counted.append(
+            Counted(
+                **common,
+                success=row.success,
+                hard_success=row.hard_success,
+                collision=None if row.collision_count is None else row.collision_count > 0,
+                video=row.video,
+            )
+        )
+        return
+    budget = Budget(*limits)
+    for attempt in tried:
+        budget.add(attempt)
+    aside = budget.quarantined(row.manifest, row.position)
+    error: Mapping[str, Any] = row.error or {}
+    logs = error.get("logs") or {}
+    into.holes.append(
+        Hole(
+            **common,
+            kind="quarantined" if aside else "error",
+            reason=_one_line(aside or f"{error.get('kind')}: {error.get('message', '')}"),
+            logs=tuple(str(log) for log in logs.values() if log),
+        )
+    )
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."
+
+
+def _add_foreign(
+    results: RunResults,
+    paths: RunPaths,
+    files: Sequence[Path],
+    own: Collection[tuple[str, str]],
+) -> None:
+    rows = list(read_foreign(paths.results, files, results.problems))
+    twice = sum((row.task, row.task_config) in own for row in rows)
+    if twice:
+        results.notes.append(
+            f"{twice} lines of another tool are of cells with rows of ours: left out"
+        )
+    chosen = counted_foreign(row for row in rows if (row.task, row.task_config) not in own)
+    for _, row in sorted(chosen.items()):
+        into = results.of(row.scene, row.task_config)
+        if row.success is None:
+            into.holes.append(Hole(**_place(row), kind="error", reason=row.reason))
+        else:
+            into.counted.append(
+                Counted(
+                    **_place(row),
+                    success=row.success,
+                    hard_success=row.hard_success,
+                    collision=row.collision,
+                    video=row.video,
+                )
+            )
+    _note_unsealed(results, {(row.task, row.task_config) for row in chosen.values()})
+
+
+def _note_unsealed(results: RunResults, cells: Collection[tuple[str, str]]) -> None:
+    if cells:
+        results.notes.append(
+            f"{len(cells)} cells have no sealed manifest: missing episodes of theirs are unknown"
+        )
+
+
+def _add_queued(results: RunResults, queue: Path) -> None:
+    """Cells of the queue about which the run holds nothing at all."""
+    for of_config in results.configs.values():
+        known = {(e.scene, e.task) for e in (*of_config.counted, *of_config.holes)}
+        of_config.unsealed = [cell for cell in queued(queue) if cell not in known]
+
+
+def _identify(results: RunResults, rows: Sequence[Row]) -> None:
+    shown = {
+        "policy": {row.policy for row in rows},
+        "checkpoint": {_checkpoint(row) for row in rows},
+        "simulator": {row.simulator for row in rows},
+    }
+    hidden = {
+        "settings": {row.settings_hash for row in rows},
+        "code": {row.code_hash for row in rows},
+    }
+    for what, values in (shown | hidden).items():
+        if len(values) > 1:
+            some = ", ".join(sorted(value[:40] for value in values))
+            results.notes.append(f"rows of {len(values)} different {what} identities: {some}")
+    results.identity = {what: ", ".join(sorted(values)) for what, values in shown.items() if values}
+
+
+def _checkpoint(row: Row) -> str:
+    name, digest = row.checkpoint.get("name", "none"), row.checkpoint.get("digest", "")
+    return f"{name} ({digest[:15]})" if digest else name
+
+
+class _Placed(Protocol):
+    """What a row, a foreign line and a sealed episode have in common."""
+
+    @property
+    def scene(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def task_config(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def _place(of: _Placed) -> dict[str, Any]:
+    return {"scene": of.scene, "task": of.task, "task_config": of.task_config, "seed": of.seed}

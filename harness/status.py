@@ -1,0 +1,177 @@
+"""How a run stands: cells, workers, rate, time left. Looks only; nothing in the run is touched.
+
+Promises: an episode counts as done by the same rule as in the tables. A worker of this machine is
+judged by its process, another one by when its heartbeat file last changed, which is as good as the
+clocks of the two machines: for people, never for the protocol. Time left is the episodes left at
+the rate of the last ten minutes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.errors import RollpoolError
+from harness.heartbeat import Observer
+from harness.paths import RunPaths
+from harness.records import Row
+from harness.report import Hole
+from harness.results import RunReader, RunResults
+
+RATE_WINDOW_S = 600.0
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """``selected`` = done + set_aside + running + left; ``in_error`` of those left failed so far."""
+
+    scene: str
+    task: str
+    task_config: str
+    selected: int = 0
+    done: int = 0
+    running: int = 0
+    left: int = 0
+    in_error: int = 0
+    set_aside: int = 0
+
+    @property
+    def finished(self) -> bool:
+        return self.done + self.set_aside == self.selected
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One heartbeat. ``state``: starting, running, idle, ended; or silent, dead."""
+
+    worker: str
+    host: str
+    state: str
+    silent_s: float
+    episode: Mapping[str, Any] | None
+    step: int
+
+    @property
+    def alive(self) -> bool:
+        return self.state in ("starting", "running", "idle")
+
+
+@dataclass(frozen=True)
+class Status:
+    """A moment of a run."""
+
+    run: str
+    identity: Mapping[str, str]
+    cells: tuple[CellStatus, ...]
+    workers: tuple[WorkerStatus, ...]
+    per_minute: float
+    set_aside: tuple[Hole, ...]
+    unsealed: tuple[tuple[str, str], ...]
+
+    @property
+    def total(self) -> CellStatus:
+        fields = ("selected", "done", "running", "left", "in_error", "set_aside")
+        sums = {name: sum(getattr(cell, name) for cell in self.cells) for name in fields}
+        return CellStatus("", "TOTAL", "", **sums)
+
+    @property
+    def alive(self) -> int:
+        return sum(worker.alive for worker in self.workers)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None where nobody works or nothing has finished lately."""
+        if not self.alive or not self.per_minute:
+            return None
+        return (self.total.left + self.total.running) * 60.0 / self.per_minute
+
+
+class StatusReader:
+    """Takes one look, or one after the other. Raises ``RollpoolError`` for an unknown run."""
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        limits: tuple[int, int] = (2, 4),
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if not paths.run_json.exists() and not paths.results.exists():
+            raise RollpoolError(
+                f"status of run '{paths.name}'", f"no run in {paths.root}",
+                "check the name, or make it with `rollpool prepare`",
+            )  # fmt: skip
+        self._paths, self._now = paths, now
+        self._reader = RunReader(paths, *limits)
+        self._observer = Observer(paths.workers, ttl=60.0)
+
+    def look(self) -> Status:
+        workers = tuple(self._workers())
+        results = self._reader.gather()
+        holes = [hole for of_config in results.configs.values() for hole in of_config.holes]
+        unsealed = [cell for of_config in results.configs.values() for cell in of_config.unsealed]
+        return Status(
+            run=self._paths.name,
+            identity=results.identity,
+            cells=tuple(_cells(results, workers)),
+            workers=workers,
+            per_minute=per_minute(self._reader.rows, self._now()),
+            set_aside=tuple(hole for hole in holes if hole.kind == "quarantined"),
+            unsealed=tuple(unsealed),
+        )
+
+    def _workers(self) -> Iterable[WorkerStatus]:
+        self._observer.look()
+        for worker, record in sorted(self._observer.records().items()):
+            try:
+                changed = self._paths.heartbeat(worker).stat().st_mtime
+            except FileNotFoundError:
+                continue
+            silent_s = max(0.0, self._now() - changed)
+            state = str(record["state"])
+            if state != "ended" and self._observer.dead(worker):
+                state = "dead"
+            elif state != "ended" and silent_s > record["ttl"]:
+                state = "silent"
+            yield WorkerStatus(
+                worker, record["host"], state, silent_s, record["episode"], record["step"]
+            )
+
+
+def per_minute(rows: Iterable[Row], now: float) -> float:
+    """Episodes with an outcome finished a minute, over the last ten minutes of work."""
+    recent = [
+        row for row in rows if row.success is not None and 0 <= now - row.finished < RATE_WINDOW_S
+    ]
+    if not recent:
+        return 0.0
+    began = max(now - RATE_WINDOW_S, min(row.started for row in recent))
+    return 60.0 * len(recent) / max(1.0, now - began)
+
+
+def _cells(results: RunResults, workers: Iterable[WorkerStatus]) -> Iterable[CellStatus]:
+    cells: dict[tuple[str, str, str], CellStatus] = {}
+
+    def count(scene: str, task: str, task_config: str, **more: int) -> None:
+        key = (scene, task, task_config)
+        cell = cells.setdefault(key, CellStatus(*key))
+        cells[key] = replace(cell, **{k: getattr(cell, k) + n for k, n in more.items()})
+
+    running = {
+        (worker.episode["manifest"], worker.episode["position"])
+        for worker in workers
+        if worker.alive and worker.episode
+    }
+    for of_config in results.configs.values():
+        for episode in of_config.counted:
+            count(episode.scene, episode.task, episode.task_config, selected=1, done=1)
+        for hole in of_config.holes:
+            place = (hole.scene, hole.task, hole.task_config)
+            if hole.kind == "quarantined":
+                count(*place, selected=1, set_aside=1)
+            elif (hole.manifest, hole.position) in running:
+                count(*place, selected=1, running=1)
+            else:
+                count(*place, selected=1, left=1, in_error=int(hole.kind == "error"))
+    return [cells[key] for key in sorted(cells)]

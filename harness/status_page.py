@@ -1,0 +1,209 @@
+"""A run's status as plain text or JSON, once or live.
+
+On a terminal the live page is redrawn in place; into a file or a pipe it is one line now and then.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from types import TracebackType
+from typing import IO
+
+from harness.status import CellStatus, Status, WorkerStatus
+
+#: Unfinished cells shown before the rest is folded.
+SHOWN_CELLS = 30
+WATCH_S = 2.0
+#: Between two lines where the output is no terminal.
+PLAIN_S = 10.0
+_BAR = 30
+
+
+def json_text(status: Status) -> str:
+    """The status with its sums; one document."""
+    document = asdict(status) | {
+        "total": asdict(status.total),
+        "workers_alive": status.alive,
+        "seconds_left": status.seconds_left,
+    }
+    return json.dumps(document, indent=1)
+
+
+def line(status: Status) -> str:
+    """The status in one line."""
+    total = status.total
+    parts = [f"{total.done} of {total.selected} episodes done", f"{total.running} running"]
+    parts += [f"{total.in_error} in error"] if total.in_error else []
+    parts += [f"{total.set_aside} set aside"] if total.set_aside else []
+    parts.append(f"{status.alive} workers alive")
+    parts += [f"{status.per_minute:.1f} episodes/min"] if status.per_minute else []
+    parts += [_time_left(status)] if status.seconds_left else []
+    return ", ".join(parts)
+
+
+def text(status: Status, every_cell: bool = False) -> str:
+    """The whole page."""
+    parts = [_head(status), _cells(status, every_cell), _workers(status.workers), _aside(status)]
+    return "\n".join(part for part in parts if part)
+
+
+def _head(status: Status) -> str:
+    total, cells = status.total, status.cells
+    finished = sum(cell.finished for cell in cells)
+    busy = sum(cell.running > 0 for cell in cells)
+    share = total.done / total.selected if total.selected else 0.0
+    bar = "#" * int(share * _BAR)
+    identity = "  ".join(f"{key} {value}" for key, value in status.identity.items())
+    lines = [
+        f"run {status.run}" + (f"      {identity}" if identity else ""),
+        "",
+        f"episodes  [{bar.ljust(_BAR, '.')}] {total.done} of {total.selected} done"
+        f" ({100 * share:.0f} %), {total.running} running, {total.left} left"
+        f" ({total.in_error} of them in error), {total.set_aside} set aside",
+        f"cells     {finished} of {len(cells)} finished, {busy} running",
+        f"workers   {status.alive} alive of {len(status.workers)}",
+        f"rate      {status.per_minute:.1f} episodes/min over the last 10 minutes",
+        f"time left {_time_left(status)}",
+    ]
+    lines += [f"queued, but nothing sealed: {scene} {task}" for scene, task in status.unsealed]
+    return "\n".join(lines) + "\n"
+
+
+def _time_left(status: Status) -> str:
+    seconds = status.seconds_left
+    if not status.total.left + status.total.running:
+        return "nothing left to do"
+    if seconds is None:
+        return "unknown: " + ("no episode finished lately" if status.alive else "no worker alive")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+
+
+def _cells(status: Status, every_cell: bool) -> str:
+    shown = [cell for cell in status.cells if every_cell or not cell.finished]
+    folded = 0 if every_cell else max(0, len(shown) - SHOWN_CELLS)
+    shown = shown[: len(shown) - folded]
+    finished = len(status.cells) - len(shown) - folded
+    rows = [_cell_row(cell) for cell in shown]
+    head = ("scene", "task", "configuration", *_COUNTS)
+    lines = _aligned([head, *rows], left=3) if rows else []
+    lines += [f"... and {folded} more unfinished cells (--all shows them)"] if folded else []
+    lines += [f"{finished} finished cells not shown (--all shows them)"] if finished else []
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+_COUNTS = ("selected", "done", "running", "left", "in error", "set aside")
+
+
+def _cell_row(cell: CellStatus) -> tuple[str, ...]:
+    counts = (cell.selected, cell.done, cell.running, cell.left, cell.in_error, cell.set_aside)
+    return (cell.scene, cell.task, cell.task_config, *map(str, counts))
+
+
+def _workers(workers: Sequence[WorkerStatus]) -> str:
+    rows = [_worker_row(worker) for worker in workers if worker.state != "ended"]
+    if not rows:
+        return ""
+    head = ("worker", "state", "last sign", "episode")
+    return "\n".join(_aligned([head, *rows], left=4)) + "\n"
+
+
+def _worker_row(worker: WorkerStatus) -> tuple[str, ...]:
+    at = worker.episode
+    doing = f"{at['scene']}/{at['task']} seed {at['seed']}, step {worker.step}" if at else "-"
+    return worker.worker, worker.state, f"{worker.silent_s:.0f} s ago", doing
+
+
+def _aside(status: Status) -> str:
+    if not status.set_aside:
+        return ""
+    lines = [f"Set aside ({len(status.set_aside)}):"]
+    for hole in status.set_aside:
+        logs = f" (log: {', '.join(hole.logs)})" if hole.logs else ""
+        lines.append(f"  {hole.scene}/{hole.task} seed {hole.seed}: {hole.reason}{logs}")
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """The first ``left`` columns to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def cell(k: int, word: str) -> str:
+        return word.ljust(widths[k]) if k < left else word.rjust(widths[k])
+
+    return ["  ".join(cell(k, word) for k, word in enumerate(row)).rstrip() for row in rows]
+
+
+class Live:
+    """Shows ``look()`` from a thread of its own until the ``with`` block ends, and then once more.
+
+    Args:
+        page: status -> what a terminal shows.
+        out: a terminal is redrawn every ``WATCH_S``; anything else gets a line every ``PLAIN_S``.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Status],
+        page: Callable[[Status], str] = text,
+        out: IO[str] | None = None,
+    ) -> None:
+        self._take, self._page, self._out = look, page, out or sys.stderr
+        self._last: Status | None = None
+        self._stop = threading.Event()
+        plain = not self._out.isatty()
+        show = self._show_lines if plain else self._show_page
+        self._thread = threading.Thread(target=show, name="status", daemon=True)
+
+    def __enter__(self) -> Live:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join(timeout=30.0)
+
+    def wait(self) -> None:
+        """Until everything is finished; KeyboardInterrupt ends it."""
+        while not (self._last and all(cell.finished for cell in self._last.cells)):
+            self._stop.wait(WATCH_S / 4)
+
+    def _look(self) -> Status:
+        self._last = self._take()
+        return self._last
+
+    def _show_lines(self) -> None:
+        shown, at = "", 0.0
+        while True:
+            stopping = self._stop.wait(WATCH_S if shown else 0.0)
+            now = time.monotonic()
+            if stopping or not shown or now - at >= PLAIN_S:
+                words = line(self._look())
+                if words != shown:
+                    print(words, file=self._out, flush=True)
+                    shown, at = words, now
+            if stopping:
+                return
+
+    def _show_page(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as Redrawn
+        from rich.text import Text
+
+        console = Console(file=self._out)
+        with Redrawn(console=console, auto_refresh=False) as redrawn:
+            while True:
+                stopping = self._stop.wait(WATCH_S)
+                redrawn.update(Text(self._page(self._look())), refresh=True)
+                if stopping:
+                    return
