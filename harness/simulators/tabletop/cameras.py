@@ -21,7 +21,9 @@ SHADERS = Path(__file__).resolve().parent / "shaders"
 _COLOUR = "Color"  # the shaders' one output
 
 #: Half of the width that the overhead camera sees at the height of the work surface, metres.
-_OVERHEAD_HALF_WIDTH = 0.68
+_OVERHEAD_HALF_WIDTH = 0.74
+#: A wrist camera looks at a point this far beyond the fingertips: what they come to matters most.
+_BEYOND_TCP = 0.04
 
 
 def looking_at(
@@ -70,11 +72,11 @@ class CameraRig:
         *,
         demo_size: tuple[int, int] | None = None,
         demo_oversampling: int = 2,
-        table_centre: tuple[float, float] = (0.15, 0.0),
+        table_centre: tuple[float, float] = (0.0, 0.0),
         table_height: float = 0.75,
-        tcp_axis: str = "x",
-        tcp_distance: float = 0.12,
-        wrist_offset: tuple[float, float] = (-0.03, 0.10),
+        tcp_axis: str = "z",
+        tcp_distance: float = 0.20,
+        wrist_offset: tuple[float, float] = (0.07, 0.08),
     ) -> None:
         # Bytes straight from the renderer: a quarter of the memory to read back.
         sapien.render.set_picture_format(_COLOUR, "r8g8b8a8unorm")
@@ -107,8 +109,8 @@ class CameraRig:
         )
         # From a little in front of the table: the arms hide less of it, and sides can be seen.
         self._stand(overhead, looking_at((x + 0.22, y, height + above), (x, y, height)))
-        demo = self._camera(DEMO, demo_size, fov_x=0.95, near=0.1)
-        eye, target = (x + 1.25, y + 0.85, height + 0.85), (x - 0.10, y, height + 0.10)
+        demo = self._camera(DEMO, demo_size, fov_x=1.0, near=0.1)
+        eye, target = (x + 1.35, y + 0.90, height + 0.95), (x - 0.12, y - 0.02, height + 0.16)
         self._stand(demo, looking_at(eye, target))
 
     def _camera(
@@ -184,8 +186,9 @@ def _averaged(picture: np.ndarray, factor: int) -> np.ndarray:
 
 def _wrist_pose(axis: str, tcp_distance: float, offset: tuple[float, float]) -> sapien.Pose:
     along, aside = offset
+    ahead = tcp_distance + _BEYOND_TCP
     if axis == "x":
-        return looking_at((along, 0.0, aside), (tcp_distance, 0.0, 0.0), up=(0.0, 0.0, 1.0))
+        return looking_at((along, 0.0, aside), (ahead, 0.0, 0.0), up=(0.0, 0.0, 1.0))
     if axis == "z":
-        return looking_at((aside, 0.0, along), (0.0, 0.0, tcp_distance), up=(1.0, 0.0, 0.0))
+        return looking_at((aside, 0.0, along), (0.0, 0.0, ahead), up=(1.0, 0.0, 0.0))
     raise RollpoolError(f"tcp_axis '{axis}'", "not an axis of the mount", "use 'x' or 'z'")

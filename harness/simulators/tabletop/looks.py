@@ -171,7 +171,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
 #: The room, metres from the middle of the work surface: behind the arms, in front, aside, up.
 _BEHIND, _BEFORE, _ASIDE, _CEILING = 1.3, 4.0, 3.0, 3.6
 #: Half the side of what the shadow map covers, its distance from the light, and its texels.
-_SHADOW_HALF, _SHADOW_REACH, _SHADOW_TEXELS = 0.95, 2.2, 640
+_SHADOW_HALF, _SHADOW_REACH, _SHADOW_TEXELS = 0.95, 2.2, 512
 
 
 def dress(scene: sapien.Scene, look: Look, centre: tuple[float, float], height: float) -> None:

@@ -105,7 +105,6 @@ void main() {
   vec3 eye = cameraBuffer.viewMatrixInverse[3].xyz;
   vec3 toEye = normalize(eye - world);
   vec3 normal = normalize(inNormal);
-  if (dot(normal, toEye) < 0.0) normal = -normal;
 
   int kind = int(materialBuffer.transmissionRoughness + 0.5);
   vec3 base = materialBuffer.baseColor.rgb * pattern(kind, local, size, abs(inNormal));
