@@ -33,7 +33,8 @@ _T = TypeVar("_T")
 class Model(Protocol):
     """What the loop needs of ``harness.model_client.ModelClient``."""
 
-    hello: Mapping[str, Any]
+    @property
+    def hello(self) -> Mapping[str, Any]: ...
 
     def reset(self, episode: Episode) -> None: ...
 

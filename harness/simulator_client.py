@@ -95,10 +95,10 @@ class SimulatorClient:
         return {"say": "checked", "ok": verdicts}
 
     def _sealed(self, request: Mapping[str, Any], phase: str) -> Iterator[Episode]:
-        cell = tuple(str(request[key]) for key in ("scene", "task", "task_config"))
+        scene, task, config = request["scene"], request["task"], request["task_config"]
         for count, seed in enumerate(request["seeds"]):
-            line = self._sim.seal(*cell, int(seed))
-            yield Episode(*cell, int(seed), line["instruction"], line["reset"])
+            line = self._sim.seal(scene, task, config, int(seed))
+            yield Episode(scene, task, config, int(seed), line["instruction"], line["reset"])
             self._progress_now_and_then(phase, count + 1)
 
     def _expert_solves(self, episode: Episode) -> bool:
@@ -108,8 +108,11 @@ class SimulatorClient:
         limit = sim.step_limit(episode.task, episode.task_config)
         try:
             sim.reset(episode)
+            action = sim.observe(()).proprio
             while steps < limit:
-                for action in sim.expert_chunk(_EXPERT_CHUNK)[: limit - steps]:
+                # An expert with nothing left to do holds still, as the policy `expert` does.
+                chunk = list(sim.expert_chunk(_EXPERT_CHUNK)) or [action]
+                for action in chunk[: limit - steps]:
                     steps += 1
                     if sim.step(action, sim.action_kinds[0]):
                         return True
@@ -138,7 +141,8 @@ class SimulatorClient:
             only_failures=bool(request.get("only_failures", False)),
             progress=self._progress,
         )
-        self._leave(model, result)
+        if result["error"] and result["error"]["kind"] == "protocol":
+            self._disconnect()  # a connection that failed is of no more use
         return {"say": "ended", "result": result}
 
     def _connected(self, server: Mapping[str, Any]) -> ModelClient:
@@ -150,11 +154,6 @@ class SimulatorClient:
             self._server = address
         self._model.session = server["session"]
         return self._model
-
-    def _leave(self, model: ModelClient, result: Mapping[str, Any]) -> None:
-        """End the session; a connection that failed is of no more use."""
-        if result["error"] and result["error"]["kind"] == "protocol":
-            self._disconnect()
 
     def _disconnect(self) -> None:
         if self._model is not None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness import children
 from harness.channel import Channel, ChannelClosed
 from harness.errors import RollpoolError
+from harness.rendering import driver_environment
 from harness.simulators.contract import DEMO, Episode
 from harness.video import remove_abandoned
 
@@ -74,7 +75,7 @@ class SimulatorProcess:
             argv += ["--simulator", simulator, "--options", json.dumps(dict(options or {}))]
             argv += ["--video-camera", video_camera]
             argv += ["--ffmpeg", ffmpeg] if ffmpeg else []
-            environment = children.environment(env, threads)
+            environment = children.environment(env, threads, **driver_environment())
             self.proc = children.spawn(argv, log, environment, [theirs.fileno()])
         self._channel = Channel(ours)
 

@@ -79,19 +79,19 @@ class VideoWriter:
 
     def add(self, frame: np.ndarray) -> None:
         """``frame``: ``(H, W, 3)`` uint8, the same size each time. Never raises for the video."""
-        if self._broken:
-            return
-        if self._encoder is None:
+        if self._broken is None and self._thread is None:
             self._start(frame)
-        if frame.shape != self._shape or frame.dtype != np.uint8:
+        if self._broken is None and (frame.shape != self._shape or frame.dtype != np.uint8):
             self._give_up(f"a frame of {frame.shape} {frame.dtype} after {self._shape}")
-        if self._broken:
-            return
+        if self._broken is None:
+            self._put(frame)
+
+    def _put(self, frame: np.ndarray) -> None:
         try:
             self._frames.put(frame.tobytes(), timeout=FRAME_DEADLINE_S)
+            self._added += 1
         except queue.Full:
             self._give_up(f"ffmpeg took no frame for {FRAME_DEADLINE_S:.0f} s")
-        self._added += 1
 
     def finish(self) -> Path | None:
         """Close the video and give it its name; None, and a line in the log, if it is not whole."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from harness.errors import RollpoolError
+from harness.rendering import probe
 from harness.simulators.contract import Simulator
 
 #: The simulators that come with the toolkit: name -> ``module:factory``.
@@ -38,3 +40,12 @@ def load(name: str, **options: Any) -> Simulator:
         raise RollpoolError(asked, f"'{module_name}' has no '{factory_name}'", "correct the name")
     simulator: Simulator = getattr(module, factory_name)(**options)
     return simulator
+
+
+def rendering_options(name: str, python: str = sys.executable) -> dict[str, Any]:
+    """The options of ``load`` with which this simulator renders as this machine can: the built-in
+    benchmark has to be told the device, another finds its own."""
+    if name != "tabletop":
+        return {}
+    backend = probe(python)
+    return {"backend": backend.device if backend else None}

@@ -40,10 +40,9 @@ def running(pid: int) -> bool:
 def spawn(tmp_path: Path) -> Iterator[Spawn]:
     started = []
 
-    def start(code: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start(code: str, *arguments: str) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-        env = children.environment(**environment)
-        started.append(children.spawn(argv, tmp_path / "log", env))
+        started.append(children.spawn(argv, tmp_path / "log", children.environment()))
         return started[-1]
 
     yield start

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Run one episode by hand against a model server that is already up.
+
+Runs in the simulator's Python, in this one process, and prints progress, the result as JSON, and
+the traceback of an error. With the server of the example in another terminal:
+
+    $XVLA_PY scripts/policy_model_server.py --policy_name tinyvla --port 5555
+    $ROBOTWIN_PY scripts/eval_policy_client.py --port 5555 --scene study --task put_cup_in_box \
+        --task_config bench_demo_study_clean --seed 40000 --video out.mp4
+
+Exit code: 0 success or fail, 1 an error in the episode, 2 it could not be run at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness.episode import run_episode
+from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
+from harness.model_client import ModelClient
+from harness.rendering import driver_environment
+from harness.simulators import load, rendering_options
+from harness.simulators.contract import DEMO, Episode, Simulator
+from harness.video import find_ffmpeg
+
+INFER_DEADLINE_S = 300.0
+
+
+def main() -> int:
+    arguments = _arguments()
+    os.environ.update(driver_environment())
+    try:
+        sim = _simulator(arguments)
+        result = _run(sim, arguments)
+    except RollpoolError as error:
+        print(f"eval_policy_client: error: {error}", file=sys.stderr)
+        return error.exit_code
+    fault = result["error"]
+    trace = fault.pop("traceback") if fault else ""
+    print(json.dumps(result, indent=2))
+    if fault is None:
+        return EXIT_OK
+    print(f"\n{trace}{fault['kind']} error: {fault['message']}", file=sys.stderr)
+    return EXIT_PARTIAL
+
+
+def _simulator(arguments: argparse.Namespace) -> Simulator:
+    if arguments.options is not None:
+        options = json.loads(arguments.options)
+    else:
+        print("looking for a renderer ...", flush=True)
+        options = rendering_options(arguments.simulator)
+    print(f"loading simulator {arguments.simulator} {options or ''}", flush=True)
+    return load(arguments.simulator, **options)
+
+
+def _run(sim: Simulator, arguments: argparse.Namespace) -> dict[str, Any]:
+    cell = (arguments.scene, arguments.task, arguments.task_config)
+    line = sim.seal(*cell, arguments.seed)
+    episode = Episode(*cell, arguments.seed, line["instruction"], line["reset"])
+    token = arguments.token_file.read_text().strip() if arguments.token_file else ""
+    model = ModelClient(arguments.host, arguments.port, token, "by-hand", INFER_DEADLINE_S)
+    print(f"policy {model.hello['policy']}, instruction: {episode.instruction}", flush=True)
+    try:
+        return run_episode(
+            sim,
+            model,
+            episode,
+            video=arguments.video,
+            video_camera=arguments.video_camera,
+            ffmpeg=arguments.ffmpeg or find_ffmpeg(),
+            progress=_Progress(sim.step_limit(*cell[1:])),
+        )
+    finally:
+        model.close()
+
+
+class _Progress:
+    """One line that is written over on a terminal; a line a chunk elsewhere."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def __call__(self, phase: str, step: int) -> None:
+        line = f"step {step} of at most {self._limit}: {phase}"
+        if sys.stdout.isatty():
+            print(f"\r{line:<60}", end="" if phase != "video" else "\n", flush=True)
+        elif phase in ("reset", "infer", "video"):
+            print(line, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="of the model server (%(default)s)")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--token-file", type=Path, help="the run's token, if the server has one")
+    parser.add_argument("--simulator", default="tabletop", help="or package.module:factory")
+    parser.add_argument("--options", help="the simulator's own, as JSON (default: as it renders)")
+    for name in ("scene", "task", "task_config"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--video", type=Path, help="write an mp4 there")
+    parser.add_argument("--video-camera", default=DEMO, help="(%(default)s)")
+    parser.add_argument("--ffmpeg", help="(default: imageio-ffmpeg's, else the one on PATH)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # a renderer may crash in an orderly exit
