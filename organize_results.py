@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.cli import main  # noqa: E402  (the path comes first)
+from harness.cli import main
 
 if __name__ == "__main__":
     if find_spec("yaml") is None:

@@ -153,8 +153,14 @@ def _add_sealed(
                 _add_row(into, tried, limits)
             else:
                 episode = manifest.episodes[position]
-                missing = {"kind": "missing", "position": position, "manifest": manifest.hash}
-                into.holes.append(Hole(**_place(episode), **missing))
+                into.holes.append(
+                    Hole(
+                        **_place(episode),
+                        kind="missing",
+                        position=position,
+                        manifest=manifest.hash,
+                    )
+                )
 
 
 def _by_episode(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
@@ -231,7 +237,7 @@ def _add_foreign(
     twice = sum((row.task, row.task_config) in own for row in rows)
     if twice:
         results.notes.append(
-            f"{twice} lines of another tool are of cells with rows of ours: left out"
+            f"{twice} lines of other tools, of cells that have rows of ours: left out"
         )
     chosen = counted_foreign(row for row in rows if (row.task, row.task_config) not in own)
     for _, row in sorted(chosen.items()):
@@ -261,7 +267,8 @@ def _note_unsealed(results: RunResults, cells: Collection[tuple[str, str]]) -> N
 def _add_queued(results: RunResults, queue: Path) -> None:
     """Cells of the queue about which the run holds nothing at all."""
     for of_config in results.configs.values():
-        known = {(e.scene, e.task) for e in (*of_config.counted, *of_config.holes)}
+        known = {(e.scene, e.task) for e in of_config.counted}
+        known |= {(e.scene, e.task) for e in of_config.holes}
         of_config.unsealed = [cell for cell in queued(queue) if cell not in known]
 
 

@@ -25,7 +25,7 @@ RATE_WINDOW_S = 600.0
 
 @dataclass(frozen=True)
 class CellStatus:
-    """``selected`` = done + set_aside + running + left; ``in_error`` of those left failed so far."""
+    """``selected`` = done + set_aside + running + left; ``in_error`` of those left have failed."""
 
     scene: str
     task: str
