@@ -1,0 +1,154 @@
+"""A population is its content: sealed once, selected by count, the same for every reader."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness import population
+from harness.errors import RollpoolError
+from harness.paths import Root, RunPaths
+from harness.population import Cell, Manifest
+
+CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
+
+
+def line(seed: int, **reset: Any) -> dict[str, Any]:
+    return {"seed": seed, "instruction": f"Take cup {seed}.", "reset": reset}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    return Root(tmp_path).run("demo")
+
+
+def sealed(paths: RunPaths, *seeds: int, first: int | None = None) -> Manifest:
+    manifest = population.seal(paths, CELL, "tabletop", [line(seed) for seed in seeds])
+    return population.select(paths, manifest, len(seeds) if first is None else first)
+
+
+def test_the_file_is_as_the_design_says(paths: RunPaths) -> None:
+    manifest = sealed(paths, 40000, 40001, first=1)
+    data = (
+        b'{"format":1,"scene":"study","simulator":"tabletop","task":"put_cup_in_box",'
+        b'"task_config":"bench_demo_study_clean"}\n'
+        b'{"instruction":"Take cup 40000.","reset":{},"seed":40000}\n'
+        b'{"instruction":"Take cup 40001.","reset":{},"seed":40001}\n'
+    )
+    digest = hashlib.sha256(data).hexdigest()
+    folder = paths.manifest_dir(CELL.name)
+    assert sorted(f.name for f in folder.iterdir()) == [
+        f"000.{digest}.first1",
+        f"000.{digest}.jsonl",
+    ]
+    assert (folder / f"000.{digest}.jsonl").read_bytes() == data
+    assert population.load(paths, CELL) == [manifest]
+    episode = manifest.episodes[1]
+    assert (episode.manifest, episode.position, episode.seed) == (digest, 1, 40001)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)  # fmt: skip
+resets = st.dictionaries(st.text(max_size=3), values, max_size=3)
+
+
+def seal_anew(resets: list[dict[str, Any]]) -> Manifest:
+    with TemporaryDirectory() as name:
+        paths = Root(Path(name)).run("demo")
+        lines = [line(seed, **reset) for seed, reset in enumerate(resets)]
+        manifest = population.seal(paths, CELL, "tabletop", lines)
+        assert [dict(e.reset) for e in manifest.episodes] == resets
+        return manifest
+
+
+@given(st.lists(resets, max_size=3))
+def test_the_order_of_keys_changes_nothing(given_resets: list[dict[str, Any]]) -> None:
+    backwards = [dict(reversed(reset.items())) for reset in given_resets]
+    assert seal_anew(given_resets).hash == seal_anew(backwards).hash
+
+
+@given(resets, resets)
+def test_content_is_what_changes_the_hash(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assume(one != other)
+    assert seal_anew([one]).hash != seal_anew([other]).hash
+
+
+def test_sealing_again_is_no_new_manifest(paths: RunPaths) -> None:
+    assert sealed(paths, 1, 2) == sealed(paths, 1, 2)
+    assert len(population.load(paths, CELL)) == 1
+
+
+def test_selections_only_grow(paths: RunPaths) -> None:
+    sealed(paths, 1, 2, 3, first=2)
+    sealed(paths, 1, 2, 3, first=1)
+    (manifest,) = population.load(paths, CELL)
+    assert list(population.selected_positions(manifest)) == [0, 1]
+    sealed(paths, 1, 2, 3, first=3)
+    (manifest,) = population.load(paths, CELL)
+    assert list(population.selected_positions(manifest)) == [0, 1, 2]
+
+
+def test_more_than_the_bank_is_refused(paths: RunPaths) -> None:
+    with pytest.raises(RollpoolError, match=r"EVAL_TEST_NUM=3: the bank .* has 2 seeds"):
+        sealed(paths, 1, 2, first=3)
+
+
+def test_a_further_bank_is_appended_and_shared_episodes_count_once(paths: RunPaths) -> None:
+    sealed(paths, 0, 1, 2, 3, first=2)
+    sealed(paths, 1, 2, 9)
+    first, further = population.load(paths, CELL)
+    assert (first.seq, further.seq) == (0, 1)
+    assert list(population.selected_positions(first)) == [0, 1]
+    assert list(population.selected_positions(further)) == [1, 2]
+    sealed(paths, 0, 1, 2, 3, first=4)
+    first, further = population.load(paths, CELL)
+    assert list(population.selected_positions(first)) == [0, 1, 2, 3]
+    assert list(population.selected_positions(further)) == [2]
+
+
+def test_preparers_at_once_are_the_same_to_every_reader(paths: RunPaths, tmp_path: Path) -> None:
+    """Two list the empty folder, then both publish number 000, or one content twice."""
+    here, there = paths, Root(tmp_path / "other").run("demo")
+    one, other = sealed(here, 1), sealed(there, 2)
+    for seq in (0, 1):
+        data = there.manifest(CELL.name, 0, other.hash).read_bytes()
+        here.manifest(CELL.name, seq, other.hash).write_bytes(data)
+    found = population.load(here, CELL)
+    assert [(m.seq, m.hash) for m in found] == sorted([(0, one.hash), (0, other.hash)])
+
+
+def test_a_changed_manifest_is_refused(paths: RunPaths) -> None:
+    manifest = sealed(paths, 1, 2)
+    file = paths.manifest(CELL.name, 0, manifest.hash)
+    file.write_bytes(file.read_bytes().replace(b"cup 2", b"cup 3"))
+    with pytest.raises(RollpoolError, match="changed after it was sealed"):
+        population.load(paths, CELL)
+
+
+def test_a_manifest_of_another_cell_is_refused(paths: RunPaths) -> None:
+    manifest = sealed(paths, 1)
+    other = Cell("study", "press_bell", "bench_demo_study_clean")
+    moved = paths.manifest(other.name, 0, manifest.hash)
+    moved.parent.mkdir()
+    paths.manifest(CELL.name, 0, manifest.hash).rename(moved)
+    with pytest.raises(RollpoolError, match=r"it was sealed for study.put_cup_in_box"):
+        population.load(paths, other)
+
+
+def test_a_newer_format_is_refused(paths: RunPaths) -> None:
+    data = b'{"format":2}\n'
+    file = paths.manifest(CELL.name, 0, hashlib.sha256(data).hexdigest())
+    file.parent.mkdir(parents=True)
+    file.write_bytes(data)
+    with pytest.raises(RollpoolError, match="format 2, this toolkit reads 1"):
+        population.load(paths, CELL)

@@ -1,0 +1,241 @@
+"""From queue and bank to a population: what is refused, and what a repetition costs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import population
+from harness.errors import RollpoolError
+from harness.paths import Root, RunPaths
+from harness.population import Cell, selected_positions
+from harness.prepare import install_queue, prepare, read_bank, read_cells, read_queue
+from harness.settings import Settings
+
+Launch = Callable[..., Settings]
+WriteBank = Callable[..., Path]
+
+QUEUE = "study put_cup_in_box\noffice open_drawer\n"
+
+
+@pytest.fixture
+def paths(root: Root) -> RunPaths:
+    run = root.run("demo")
+    run.root.mkdir(parents=True)
+    run.queue.write_text(QUEUE)
+    return run
+
+
+def seeds_of(paths: RunPaths, settings: Settings, sealer: Any) -> dict[str, list[int]]:
+    """Prepare; task -> the selected seeds."""
+    found: dict[str, list[int]] = {}
+    for m in prepare(paths, settings, sealer.describe, sealer.seal):
+        seeds = [m.episodes[p].seed for p in selected_positions(m)]
+        found.setdefault(m.cell.task, []).extend(seeds)
+    return found
+
+
+def test_queue_and_bank_become_the_population(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    launch = settings(SEEDS_ROOT=str(write_bank("40000 40001\n40002")), EVAL_TEST_NUM="2")
+    expected = [40000, 40001]
+    assert seeds_of(paths, launch, sealer) == {"put_cup_in_box": expected, "open_drawer": expected}
+    assert read_cells(paths, "clean") == [
+        Cell("study", "put_cup_in_box", "bench_demo_study_clean"),
+        Cell("office", "open_drawer", "bench_demo_office_clean"),
+    ]
+    assert [len(seeds) for _, seeds in sealer.sealed] == [3, 3], "the whole bank is sealed"
+
+
+def test_preparing_again_asks_the_simulator_nothing(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="1")
+    first = prepare(paths, launch, sealer.describe, sealer.seal)
+    sealer.wording, sealer.described, sealer.sealed = "Do otherwise", 0, []
+    assert prepare(paths, launch, sealer.describe, sealer.seal) == first
+    assert (sealer.described, sealer.sealed) == (0, [])
+
+
+def test_more_seeds_of_the_same_bank_need_no_bank(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    prepare(
+        paths,
+        settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="1"),
+        sealer.describe,
+        sealer.seal,
+    )
+    assert seeds_of(paths, settings(), sealer)["open_drawer"] == [1]
+    assert seeds_of(paths, settings(EVAL_TEST_NUM="3"), sealer)["open_drawer"] == [1, 2, 3]
+    with pytest.raises(RollpoolError, match=r"EVAL_TEST_NUM=4: the bank .* has 3 seeds"):
+        seeds_of(paths, settings(EVAL_TEST_NUM="4"), sealer)
+
+
+def test_a_further_bank_fills_in(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    first = settings(SEEDS_ROOT=str(write_bank("0 1 2 3")), EVAL_TEST_NUM="2")
+    seeds_of(paths, first, sealer)
+    further = settings(SEEDS_ROOT=str(write_bank("2 3", bank="fill")))
+    assert seeds_of(paths, further, sealer)["open_drawer"] == [0, 1, 2, 3]
+    with pytest.raises(RollpoolError, match=r"has 2 banks; say which one"):
+        seeds_of(paths, settings(EVAL_TEST_NUM="2"), sealer)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_interrupted_anywhere_and_repeated_is_the_same(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="2")
+    real, undisturbed = population.publish_once, None
+    for stop in range(6):
+        shutil.rmtree(paths.manifests, ignore_errors=True)
+        count = 0
+
+        def stopping(file: Path, data: bytes, stop: int = stop) -> bool:
+            nonlocal count
+            count += 1
+            if count == stop:
+                raise Interrupted
+            return real(file, data)
+
+        monkeypatch.setattr(population, "publish_once", stopping)
+        try:
+            prepare(paths, launch, sealer.describe, sealer.seal)
+        except Interrupted:
+            monkeypatch.setattr(population, "publish_once", real)
+        repeated = prepare(paths, launch, sealer.describe, sealer.seal)
+        undisturbed = undisturbed or repeated
+        assert repeated == undisturbed
+        assert [m.selected for m in repeated] == [2, 2]
+
+
+def test_nothing_is_sealed_where_anything_is_wrong(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    bank = write_bank("1 2")
+    (bank / "open_drawer" / "bench_demo_office_clean.txt").unlink()
+    with pytest.raises(RollpoolError, match=r"open_drawer/bench_demo_office_clean.txt: No such"):
+        prepare(paths, settings(SEEDS_ROOT=str(bank)), sealer.describe, sealer.seal)
+    assert not paths.manifests.exists() and sealer.sealed == []
+
+
+def test_a_simulator_that_seals_other_seeds_is_refused(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    def backwards(cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        return list(reversed(sealer.seal(cell, seeds)))
+
+    with pytest.raises(RollpoolError, match="other seeds than were asked for"):
+        launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
+        prepare(paths, launch, sealer.describe, backwards)
+
+
+def test_other_configurations(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    bank = write_bank("1", config="d6")
+    launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="d6")
+    manifests = prepare(paths, launch, sealer.describe, sealer.seal)
+    assert manifests[0].cell.task_config == "bench_demo_study_d6"
+    for task in ("put_cup_in_box", "open_drawer"):
+        (bank / task / "bench_vision_blur.txt").write_text("1 2")
+    launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="bench_vision_blur")
+    manifests = prepare(paths, launch, sealer.describe, sealer.seal)
+    assert manifests[0].cell.task_config == "bench_vision_blur"
+    with pytest.raises(RollpoolError, match=r"no bench_demo_study_d66; pick one of: d6"):
+        launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="d66")
+        prepare(paths, launch, sealer.describe, sealer.seal)
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({}, "SEEDS_ROOT: not set"),
+        ({"BENCH_CONFIG": ""}, "BENCH_CONFIG: not set"),
+        ({"USE_EVAL_SEEDS": "0", "SEEDS_ROOT": "x"}, "USE_EVAL_SEEDS=0: seeds are validated"),
+    ],
+)
+def test_what_prepare_must_be_told(
+    paths: RunPaths, settings: Launch, sealer: Any, environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(RollpoolError, match=message):
+        prepare(paths, settings(**environ), sealer.describe, sealer.seal)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("study put_cup_in_bax\n", "line 1: .*no task .*in scene 'study'; pick one of: put_cup_in"),
+        ("# scenes\n\nstudio put_cup_in_box", "line 3: .*no scene 'studio'; pick one of: study"),
+        ("study\n", "line 1: 'study': not two words"),
+        ("study a b # c\n", "line 1: 'study a b': not two words"),
+        ("study press_bell\noffice open_drawer\nstudy press_bell\n",
+         "line 3: .*stands already in line 1"),
+        ("# nothing\n", "no lines in it"),
+    ],
+)  # fmt: skip
+def test_a_queue_line_that_cannot_be_is_refused(
+    tmp_path: Path, sealer: Any, text: str, message: str
+) -> None:
+    file = tmp_path / "queue.txt"
+    file.write_text(text)
+    known = {(scene, task) for scene, task in sealer.describe()["cells"]}
+    with pytest.raises(RollpoolError, match=message):
+        read_queue(file, known)
+
+
+def test_comments_and_blank_lines_are_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "queue.txt"
+    file.write_text("# all\n\nstudy  press_bell # first\r\n office\topen_drawer")
+    assert read_queue(file) == [("study", "press_bell"), ("office", "open_drawer")]
+
+
+def test_a_missing_queue_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(RollpoolError, match=r"No such file .*rollpool queue"):
+        read_queue(tmp_path / "queue.txt")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (b"1 2 three", "'three', number 3: not a seed"),
+        (b"1 2.0", "'2.0', number 2: not a seed"),
+        (b"1 -2", "'-2', number 2: not a seed"),
+        ("1 \u0662".encode(), "number 2: not a seed"),
+        (b"1 2 1", "'1', number 3: the seed stands twice"),
+        (b"1 \xff", "not a text file"),
+    ],
+)
+def test_a_bad_bank_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "config.txt").write_bytes(data)
+    with pytest.raises(RollpoolError, match=rf"task/config.txt.*{message}"):
+        read_bank(tmp_path, "task", "config")
+
+
+def test_a_run_that_is_not_prepared_says_so(paths: RunPaths) -> None:
+    with pytest.raises(RollpoolError, match=r"not sealed yet; run: rollpool prepare demo"):
+        read_cells(paths, "clean")
+
+
+def test_a_queue_is_installed_once(paths: RunPaths, tmp_path: Path) -> None:
+    source = tmp_path / "mine.txt"
+    source.write_text(QUEUE)
+    install_queue(paths, source)
+    source.write_text("study press_bell\n")
+    with pytest.raises(RollpoolError, match=r"run demo has another queue.txt"):
+        install_queue(paths, source)
+    assert paths.queue.read_text() == QUEUE
