@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,13 +78,14 @@ class Claims:
     def __init__(
         self, standings: Sequence[Standing], leases: Path, heartbeat: Heartbeat,
         observer: Observer, record_lost: Callable[[Lost], Row], *,
-        fs: Filesystem | None = None, chance: random.Random | None = None,
+        fs: Filesystem | None = None, clock: Callable[[], float] = time.monotonic,
+        chance: random.Random | None = None,
     ) -> None:  # fmt: skip
         self.streak = Streak()
         self._standings, self._leases, self._fs = standings, leases, fs or Filesystem()
         self._by_manifest = {standing.manifest.hash: standing for standing in standings}
         self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
-        self._chance = chance or random.Random()
+        self._clock, self._chance = clock, chance or random.Random()
         self._mine: Standing | None = None
         self._shard: int | None = None
         self._ahead: Iterator[int] = iter(())
@@ -214,7 +216,7 @@ class Claims:
                 return batch
 
     def _claim(self, standing: Standing, first: int, last: int) -> Batch | None:
-        self._lapses = self._heartbeat.lapses
+        began, self._lapses = self._clock(), self._heartbeat.lapses
         book = standing.book
         dead = {claim for p in range(first, last + 1) for claim in book.open(p)}
         claim = book.try_claim(first, last, standing.attempts(first, last), dead)
@@ -223,6 +225,8 @@ class Claims:
             return None
         self._heartbeat.beat(claim=str(claim), episode=None, step=0, state="running")
         self._idle = False
+        if self._clock() - began > self._heartbeat.ttl / 2:
+            self._lapses = -1  # nobody's record named the claim for so long: look before trusting it
         if dead:
             self._bury(standing, dead)
         left = standing.left.get(claim.shard, ())
@@ -261,8 +265,22 @@ def open_claims(
     run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row]
 ) -> Claims:
     """The claims of a run on its shared filesystem."""
+    return Claims(_standings(run), run.paths.leases, heartbeat, observer, record_lost)
+
+
+def anything_left(run: Run) -> bool:
+    """Whether any selected episode is neither settled nor set aside; asked before what takes
+    minutes is started."""
+    for standing in _standings(run):
+        standing.refresh()
+        if not standing.complete:
+            return True
+    return False
+
+
+def _standings(run: Run) -> list[Standing]:
     settings = run.settings
-    standings = [
+    return [
         Standing(
             manifest, selected_positions(manifest),
             LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
@@ -271,7 +289,6 @@ def open_claims(
         )
         for cell in run.cells for manifest in load(run.paths, cell)
     ]  # fmt: skip
-    return Claims(standings, run.paths.leases, heartbeat, observer, record_lost)
 
 
 def _rows_of(run: Run, cell: Cell) -> Callable[[], Iterator[Row]]:

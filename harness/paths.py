@@ -130,6 +130,15 @@ class RunPaths:
         """The worker's own log, or that of its part: ``model``, ``sim0``, ``sim1``, ..."""
         return self.logs / (f"{worker}.{part}.log" if part else f"{worker}.log")
 
+    def log_names(self, worker: str) -> dict[str, str]:
+        """Part of a worker -> its log relative to the run directory, as a row names them."""
+        parts = {"worker": "", "model": "model", "simulator": "sim0"}
+        return {part: self.relative(self.log(worker, name)) for part, name in parts.items()}
+
+    def relative(self, path: Path | str) -> str:
+        """``path`` as it stands in a row: relative to the run directory."""
+        return str(Path(path).relative_to(self.root))
+
     def metrics_dir(self, task: str, policy: str, task_config: str, worker: str) -> Path:
         return self.results / component(task) / component(policy) / component(task_config) / worker
 

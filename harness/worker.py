@@ -1,0 +1,271 @@
+"""The lease worker: claims batches, has their episodes played, puts every outcome on disk.
+
+Promises: a row is on disk before its batch is closed; whatever ends this worker (a signal, a full
+disk, a broken simulator) its batch is given back if the filesystem still answers, and found by
+others if not; one episode's failure never ends the worker, many different ones in a row do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from harness.atomic import AppendLog
+from harness.claims import Batch, Lost, Wait, anything_left, open_claims
+from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
+from harness.heartbeat import Heartbeat, Observer, WorkerId
+from harness.lease import RELEASED
+from harness.population import Cell
+from harness.records import Row
+from harness.rig import Rig
+from harness.run import Run
+from harness.slurm import identity as slurm_identity
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def work(run: Run) -> int:
+    """Work until nothing is left for this worker; returns its exit code.
+
+    0: nothing left. 1: it stopped itself, since many different episodes failed on it.
+    128 + n: signal n. Raises ``RollpoolError`` where its processes or the filesystem give out.
+    """
+    worker = Worker(run)
+    with worker.signals(), worker.logging():
+        return worker.loop()
+
+
+class Stopped(BaseException):
+    """A signal asked this worker to end."""
+
+
+class Worker:
+    """One process's share of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self.id = WorkerId.new()
+        ttl = run.settings["LEASE_TTL"]
+        self._run, self._log = run, logging.getLogger("rollpool.worker")
+        self._heartbeat = Heartbeat(run.paths, self.id, ttl, slurm=slurm_identity())
+        self._claims = open_claims(
+            run, self._heartbeat, Observer(run.paths.workers, ttl), self._record_lost
+        )
+        self._rig = Rig(run, self.id)
+        self._metrics: dict[Cell, AppendLog] = {}
+        self._signal: int | None = None
+        self._starting = False
+
+    def loop(self) -> int:
+        """Until nothing is left, a signal, or too many failures."""
+        self._heartbeat.start()
+        self._log.info("worker %s of run %s", self.id, self._run.paths.name)
+        try:
+            return self._loop()
+        except Stopped:
+            assert self._signal is not None
+            self._log.info("stopped by %s", signal.Signals(self._signal).name)
+            return 128 + self._signal
+        except RollpoolError as error:
+            self._log.error("%s", error)
+            raise
+        finally:
+            self._rig.close()
+            self._heartbeat.end()
+
+    def _loop(self) -> int:
+        if not anything_left(self._run):
+            self._log.info("nothing was left to run")
+            return EXIT_OK
+        while True:
+            self._tick()
+            if not self._rig.standing:
+                self._start_rig()
+            if verdict := self._claims.streak.verdict:
+                message = f"worker {self.id} stops: {verdict}; see {self._run.paths.logs}"
+                self._log.error("%s", message)
+                print(f"rollpool: {message}", file=sys.stderr)
+                return EXIT_PARTIAL
+            batch = self._claims.next()
+            if batch is None:
+                self._log.info("nothing is left to run")
+                return EXIT_OK
+            if isinstance(batch, Wait):
+                time.sleep(batch.seconds)
+            else:
+                self._run_batch(batch)
+
+    def _start_rig(self) -> None:
+        self._starting = True
+        try:
+            if self._signal is not None:
+                raise Stopped
+            self._rig.start()
+        finally:
+            self._starting = False
+
+    def _run_batch(self, batch: Batch) -> None:
+        """Play its episodes; a rig that breaks gives the rest back, and is mended without a lease."""
+        marker: str | None = RELEASED
+        try:
+            for position in batch.positions:
+                if not self._rig.standing or not self._run_episode(batch, position):
+                    return
+            marker = None
+        finally:
+            self._claims.finish(batch, marker)
+
+    def _run_episode(self, batch: Batch, position: int) -> bool:
+        """Whether its row is on disk; not where somebody else took the batch meanwhile."""
+        manifest, attempt = batch.manifest, batch.attempt
+        episode = manifest.episodes[position]
+        named = {**_names(batch, position), "instruction": episode.instruction}
+        self._heartbeat.beat(episode=named, step=0)
+        video = None
+        if self._run.settings["EVAL_VIDEO"] != "none":
+            folder = self._folder(batch.cell)
+            video = self._run.paths.video(folder, manifest.hash, position, episode.seed, attempt)
+        began = time.time()
+        try:
+            result = self._rig.play(episode, attempt, video, self._tick)
+        except Stopped:
+            self._rig.abandon()
+            raise
+        if not self._claims.may_record(batch):
+            self._log.warning("%s was taken by another worker; its row is dropped", batch.claim)
+            return False
+        row = self._row(batch, position, result, began)
+        self._append(batch.cell, row)
+        self._claims.recorded(row)
+        self._log.info("%s seed %s attempt %s: %s", row.task, row.seed, row.attempt, _said(row))
+        return True
+
+    def _tick(self, step: int = 0) -> None:
+        self._heartbeat.alive()
+        self._heartbeat.check()
+        self._heartbeat.beat(step=step)
+        if self._signal is not None:
+            raise Stopped
+
+    def _row(self, batch: Batch, position: int, result: dict[str, Any], began: float) -> Row:
+        error = result["error"]
+        if error is not None:
+            error = {**error, "logs": self._run.paths.log_names(self.id)}
+        video = result["video"]
+        if video is not None:
+            video = self._run.paths.relative(video)
+        fields = {
+            **result,
+            "collision_names": tuple(result["collision_names"]),
+            "versions": result["versions"] or self._rig.versions,
+            "error": error,
+            "video": video,
+            "host": self._heartbeat.host,
+            "attempt": batch.attempt,
+            "started": began,
+        }
+        return self._complete(batch.manifest.episodes[position], **fields)
+
+    def _record_lost(self, lost: Lost) -> Row:
+        """The row of an episode over which its worker died."""
+        owner = str(lost.owner["worker"])
+        row = self._complete(
+            lost.manifest.episodes[lost.position],
+            outcome="error",
+            success=None,
+            host=str(lost.owner["host"]),
+            attempt=lost.attempt,
+            steps=lost.owner["step"],
+            error={
+                "kind": "lost",
+                "message": f"worker {owner} died at step {lost.owner['step']}",
+                "traceback": "",
+                "logs": self._run.paths.log_names(owner),
+            },
+            started=time.time(),
+        )
+        self._append(lost.manifest.cell, row)
+        self._log.warning("worker %s died over %s seed %s", owner, row.task, row.seed)
+        return row
+
+    def _complete(self, episode: Any, **fields: Any) -> Row:
+        identity = self._run.identity
+        return Row(
+            manifest=episode.manifest,
+            position=episode.position,
+            worker=self.id,
+            run=self._run.id,
+            scene=episode.scene,
+            task=episode.task,
+            task_config=episode.task_config,
+            seed=episode.seed,
+            instruction=episode.instruction,
+            policy=identity["policy"],
+            checkpoint=identity["checkpoint"],
+            simulator=identity["simulator"],
+            settings_hash=identity["settings_hash"],
+            code_hash=identity["code_hash"],
+            finished=time.time(),
+            **fields,
+        )
+
+    def _append(self, cell: Cell, row: Row) -> None:
+        if cell not in self._metrics:
+            self._metrics[cell] = AppendLog(self._folder(cell))
+        self._metrics[cell].append(row.to_json())
+
+    def _folder(self, cell: Cell) -> Path:
+        policy = self._run.identity["policy"]
+        return self._run.paths.metrics_dir(cell.task, policy, cell.task_config, self.id)
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the worker at its next tick; at once while its rig starts."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self._signal = number
+            if self._starting:
+                raise Stopped
+
+        before = {number: signal.signal(number, stop) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def logging(self) -> Iterator[None]:
+        """The worker's own words go to its log."""
+        path = self._run.paths.log(self.id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(path)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self._log.addHandler(handler)
+        self._log.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            self._log.removeHandler(handler)
+            handler.close()
+
+
+def _names(batch: Batch, position: int) -> dict[str, Any]:
+    cell = batch.cell
+    return {
+        "manifest": batch.manifest.hash, "position": position, "attempt": batch.attempt,
+        "scene": cell.scene, "task": cell.task, "task_config": cell.task_config,
+        "seed": batch.manifest.episodes[position].seed,
+    }  # fmt: skip
+
+
+def _said(row: Row) -> str:
+    if row.error:
+        return f"error ({row.error['kind']}): {row.error['message']}"
+    return f"{row.outcome} in {row.steps} steps, {row.wall_s:.1f} s"
