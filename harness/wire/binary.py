@@ -44,7 +44,7 @@ def decode(payload: np.ndarray) -> dict[str, Any]:
     """The message in ``(n,)`` uint8, whose arrays are read-only views on it."""
     if len(payload) < _PREFIX.size:
         raise malformed("a payload cut short")
-    magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size])
+    magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size].data)
     end = _PREFIX.size + header_size
     if magic != MAGIC or end > len(payload):
         raise malformed("no RPB1 header")

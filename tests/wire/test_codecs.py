@@ -198,8 +198,9 @@ def test_classic_bytes_are_robotwins() -> None:
     message = {"type": "infer", "state": array, "n": np.int64(3), "text": "Tür"}
     data = base64.b64encode(array.tobytes()).decode()
     expected = (
-        '{"cmd": "infer", "obs": {"state": {"__numpy_array__": true, "data": "%s", '
-        '"dtype": "float32", "shape": [1, 2]}, "n": 3, "text": "T\\u00fcr"}}' % data
+        '{"cmd": "infer", "obs": {"state": {"__numpy_array__": true, "data": "'
+        + data
+        + '", "dtype": "float32", "shape": [1, 2]}, "n": 3, "text": "T\\u00fcr"}}'
     )
     assert joined(classic.encode_request(message)).tobytes() == expected.encode()
     reset = joined(classic.encode_request({"type": "reset"})).tobytes()

@@ -1,0 +1,113 @@
+"""The simulator's end of the wire: ask a model server for chunks of actions.
+
+Promises: a server of another run, or one that speaks another protocol, is refused at once; every
+request ends within its deadline; an answer that is an error raises ``RemoteError``, whose ``kind``
+tells the policy's fault from the wire's. One thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from harness.simulators.contract import Episode, Observation
+from harness.wire import ProtocolError, RemoteError, connect
+
+PROTOCOL = 1
+
+
+class ModelClient:
+    """A connection to the model server at ``host:port``.
+
+    Args:
+        token: the run's shared secret, "" where the server asks for none.
+        session: the name of the first session; assign another before the ``reset`` that begins it.
+        deadline_s: the longest to connect, and to wait for any one answer, inference included.
+        codec: "binary", or "classic" for a peer that speaks RoboTwin's JSON.
+
+    Attributes:
+        hello: what the server serves: ``protocol policy checkpoint settings_hash action_kind
+            action_dim chunk needs cameras``.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        token: str,
+        session: str,
+        deadline_s: float,
+        codec: str = "binary",
+    ) -> None:
+        self.session = session
+        self._begun: str | None = None
+        self._connection = connect(host, port, deadline_s, codec)
+        client = f"{socket.gethostname()}-{os.getpid()}"
+        greeting = {"type": "hello", "protocol": PROTOCOL, "token": token, "client": client}
+        try:
+            self.hello: dict[str, Any] = self._connection.ask(greeting, "hello")
+            if self.hello.get("protocol") != PROTOCOL:
+                raise _other_protocol(host, port, self.hello.get("protocol"))
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def reset(self, episode: Episode) -> None:
+        """Begin ``episode`` in ``session``; the session begun before it ends."""
+        if self._begun not in (None, self.session):
+            self._end()
+        fields = asdict(episode)
+        self._connection.ask({"type": "reset", "session": self.session, "episode": fields}, "ok")
+        self._begun = self.session
+
+    def infer(
+        self,
+        step: int,
+        observation: Observation,
+        last_action: np.ndarray | None,
+        expert: np.ndarray | None,
+    ) -> tuple[np.ndarray, float]:
+        """``((n, D) float32 read-only actions, seconds the policy took)``.
+
+        Args:
+            step: actions executed so far.
+            last_action: the last of them, None before the first.
+            expert: the privileged expert's chunk where the policy needs it.
+        """
+        seen = {
+            "images": dict(observation.images),
+            "proprio": observation.proprio,
+            "state": dict(observation.state),
+            "instruction": observation.instruction,
+            "last_action": last_action,
+            "expert": expert,
+        }
+        request = {"type": "infer", "session": self.session, "step": step, "observation": seen}
+        reply = self._connection.ask(request, "actions")
+        return reply["actions"], float(reply["infer_s"])
+
+    def close(self) -> None:
+        """End the session and the connection, whatever state they are in."""
+        try:
+            if self._begun is not None:
+                self._end()
+        except (ProtocolError, RemoteError):
+            pass  # the server forgets the session when the connection closes
+        finally:
+            self._connection.close()
+
+    def _end(self) -> None:
+        self._connection.ask({"type": "close", "session": self._begun}, "ok")
+        self._begun = None
+
+
+def _other_protocol(host: str, port: int, found: Any) -> ProtocolError:
+    return ProtocolError(
+        f"model server at {host}:{port}",
+        f"it speaks protocol {found!r}, this client {PROTOCOL}",
+        "use the same version of the toolkit on both sides",
+    )

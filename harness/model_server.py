@@ -1,0 +1,185 @@
+"""The process around a policy: one model, loaded once, answering many simulators.
+
+``python -m harness.model_server --settings FILE [--channel FD]``, FILE being one JSON object of
+``Settings``. Promises: sessions share the model and nothing else; a policy's exception is an
+answer, with its traceback, and leaves the connection usable; a stranger (no token, another
+protocol) learns nothing and costs little; the process ends when the channel closes, at once on
+SIGTERM, and a connection whose client is silent too long is closed. Not promised: fairness
+between simulators, or privacy of what crosses a network (the token keeps runs apart).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from harness.channel import Channel, ChannelClosed
+from harness.errors import RollpoolError
+from harness.model_client import PROTOCOL
+from harness.policies import Policy, fix_threads, load_policy
+from harness.serving import Conversation, Service
+from harness.wire import Connection
+
+LOOPBACK = "127.0.0.1"
+#: Connections served at once; each simulator client has one.
+MAX_CONNECTIONS = 256
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model server is told."""
+
+    policy_dir: str
+    usr_args: dict[str, Any] = field(default_factory=dict)  # see policies.load_policy
+    knobs: dict[str, Any] = field(default_factory=dict)  # see policies.wrappers.wrap
+    token: str = ""  # "" asks for none: on loopback alone
+    host: str = LOOPBACK  # the address to listen on
+    port: int = 0  # 0 = any free one
+    threads: int = 1  # of torch
+    policy: str = ""  # the policy's name; default: that of its folder
+    checkpoint: Any = None  # told to clients as they stand
+    settings_hash: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> Settings:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise RollpoolError(
+                f"model server settings {path}",
+                f"unknown keys {', '.join(unknown)}",
+                f"use {', '.join(sorted(known))}",
+            )
+        return cls(**values)
+
+
+class ModelServer:
+    """Listens from the start; serves after ``serve``."""
+
+    def __init__(self, policy: Policy, settings: Settings) -> None:
+        identity = _identity(policy, settings)
+        self._service = Service(policy, identity, settings.token)
+        self._listener = _listen(settings)
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self.identity = identity
+        self.host, self.port = self._listener.getsockname()[:2]
+
+    def serve(self) -> None:
+        """Accept until the process ends, or ``close``; one thread a connection."""
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            if self._free.acquire(blocking=False):
+                threading.Thread(target=self._converse, args=(sock,), daemon=True).start()
+            else:
+                sock.close()
+
+    def close(self) -> None:
+        # Closing alone would leave a thread that waits in accept waiting.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _converse(self, sock: socket.socket) -> None:
+        try:
+            with Connection(sock, Conversation.FRAME_DEADLINE_S) as connection:
+                Conversation(self._service, connection).run()
+        except Exception:  # a defect here ends one conversation, not the others
+            traceback.print_exc()
+        finally:
+            self._free.release()
+
+
+def run(settings: Settings, channel: Channel | None) -> None:
+    """Load, listen, say so on ``channel`` (else on stdout), and serve to the end."""
+    policy = load_policy(Path(settings.policy_dir), settings.usr_args, settings.knobs)
+    fix_threads(settings.threads)
+    # What a model's libraries did to SIGTERM must not delay the end.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    server = ModelServer(policy, settings)
+    if channel is None:
+        print(f"serving {server.identity['policy']} on {server.host}:{server.port}", flush=True)
+    else:
+        ready = {"host": server.host, "port": server.port, "identity": server.identity}
+        channel.send({"say": "ready", **ready})
+        threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
+    server.serve()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="model_server", description=__doc__.split("\n")[0])
+    parser.add_argument("--settings", type=Path, required=True, help="JSON file of the settings")
+    parser.add_argument("--channel", type=int, help="inherited socket to the worker")
+    given = parser.parse_args(arguments)
+    channel = None if given.channel is None else Channel.inherited(given.channel)
+    try:
+        run(Settings.read(given.settings), channel)
+    except RollpoolError as error:
+        return refuse(error, channel)
+    return 0
+
+
+def refuse(error: RollpoolError, channel: Channel | None) -> int:
+    """Say why there is no server; the exit code."""
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
+    print(f"model server: error: {error}", file=sys.stderr, flush=True)
+    if channel is not None:
+        channel.send({"say": "refused", "message": str(error)})
+    return error.exit_code
+
+
+def _identity(policy: Policy, settings: Settings) -> dict[str, Any]:
+    return {
+        "protocol": PROTOCOL,
+        "policy": settings.policy or Path(settings.policy_dir).name,
+        "checkpoint": settings.checkpoint,
+        "settings_hash": settings.settings_hash,
+        "action_kind": policy.action_kind,
+        "action_dim": policy.action_dim,
+        "chunk": policy.chunk,
+        "needs": list(policy.needs),
+        "cameras": list(policy.cameras),
+    }
+
+
+def _listen(settings: Settings) -> socket.socket:
+    host, port = settings.host, settings.port
+    address = f"{host}:{port}"
+    try:
+        # SO_REUSEADDR (set by create_server): a port is free as soon as its last server ended.
+        listener = socket.create_server((host, port), backlog=MAX_CONNECTIONS)
+    except OSError as error:
+        raise RollpoolError(
+            f"listen on {address}", str(error), "choose another port, or 0 for any free one"
+        ) from error
+    if not settings.token and not listener.getsockname()[0].startswith("127."):
+        listener.close()
+        raise RollpoolError(
+            f"listen on {address}", "no token was given", "give one, or listen on 127.0.0.1"
+        )
+    return listener
+
+
+def _end_with(channel: Channel) -> None:
+    """End the process when the worker is gone, whatever its threads are doing."""
+    try:
+        while True:
+            channel.receive(None)
+    except ChannelClosed:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""Make a ``Policy`` of whatever ``get_model`` returned, and check every chunk it gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.errors import RollpoolError
+from harness.policies.contract import Observation, PolicyError, Session
+from harness.policies.generate import GenerateActions, seed_torch
+
+_KINDS = ("qpos", "ee", "ee6d")
+_CALLS = "calls"
+_NEEDS = ("images", "expert")
+_DECLARED: dict[str, Any] = {
+    "action_kind": "ee6d",
+    "action_dim": 20,
+    "chunk": 30,
+    "needs": ["images"],
+    "cameras": [],
+}
+
+
+class Adapted:
+    """A model with a contract's attributes around it: the innermost policy.
+
+    Each attribute comes from the model, else from ``usr_args`` (``deploy_policy.yml``), else it
+    has the default of a 30-step ee6d policy. Where model and file disagree, nothing is guessed.
+    """
+
+    action_kind: str
+    action_dim: int
+    chunk: int
+    needs: Sequence[str]
+    cameras: Sequence[str]
+
+    def __init__(self, model: Any, usr_args: Mapping[str, Any]) -> None:
+        for name, default in _DECLARED.items():
+            setattr(self, name, _declared(name, model, usr_args, default))
+        _check_declaration(self)
+        self.concurrent = bool(getattr(model, "concurrent", False))
+        self._model = model
+        if callable(getattr(model, "generate_actions", None)):
+            self._infer: Any = GenerateActions(model, usr_args, self.cameras).infer
+            self._wants_session = False
+        elif callable(getattr(model, "infer", None)):
+            self._infer, self._wants_session = model.infer, _takes_two(model.infer)
+        else:
+            raise _no_contract(model)
+        self._reset = getattr(model, "reset", None)
+        # A model that is told of an episode's start, but not whose observation it then gets,
+        # keeps that episode's state in itself. One that is told neither has nothing to keep.
+        self.exclusive = self._reset is not None and not self._wants_session
+
+    def reset(self, session: Session) -> None:
+        if self._reset is not None:
+            self._reset(session)
+
+    def infer(self, observation: Observation, session: Session) -> np.ndarray:
+        """The model's chunk as float32, or PolicyError where it is no chunk."""
+        # Every call of an episode draws its own noise, and the same when it is run again.
+        calls = session.memory[_CALLS] = session.memory.get(_CALLS, 0) + 1
+        seed_torch((session.noise_seed + calls) % 2**63)
+        arguments = (observation, session) if self._wants_session else (observation,)
+        return self._checked(self._infer(*arguments))
+
+    def _checked(self, chunk: Any) -> np.ndarray:
+        try:
+            actions = np.asarray(chunk, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise _bad_chunk(f"{type(chunk).__name__}: {error}", self.action_dim) from error
+        if actions.ndim != 2 or actions.shape[0] < 1 or actions.shape[1] != self.action_dim:
+            raise _bad_chunk(f"shape {actions.shape}", self.action_dim)
+        bad = np.argwhere(~np.isfinite(actions))
+        if len(bad):
+            row, column = (int(index) for index in bad[0])
+            found = f"{actions[row, column]} at action {row}, dimension {column}"
+            raise _bad_chunk(found, self.action_dim)
+        return actions
+
+
+def _declared(name: str, model: Any, usr_args: Mapping[str, Any], default: Any) -> Any:
+    of_model, of_file = getattr(model, name, None), usr_args.get(name)
+    if isinstance(default, list):
+        of_model = None if of_model is None else list(of_model)
+        of_file = None if of_file is None else list(of_file)
+    if of_model is not None and of_file is not None and of_model != of_file:
+        raise RollpoolError(
+            f"{name} of the policy",
+            f"the model says {of_model!r}, deploy_policy.yml says {of_file!r}",
+            "correct deploy_policy.yml, or leave it out there",
+        )
+    if of_model is not None:
+        return of_model
+    return default if of_file is None else of_file
+
+
+def _check_declaration(policy: Adapted) -> None:
+    for name, given, known in (
+        ("action_kind", [policy.action_kind], _KINDS),
+        ("needs", policy.needs, _NEEDS),
+    ):
+        if unknown := [value for value in given if value not in known]:
+            raise _bad_declaration(name, unknown, f"choose of {', '.join(known)}")
+    for name in ("action_dim", "chunk"):
+        value = getattr(policy, name)
+        if not isinstance(value, int) or value < 1:
+            raise _bad_declaration(name, value, "give a whole number above 0")
+    if "images" in policy.needs and not policy.cameras:
+        raise _bad_declaration("cameras", "none, but it needs images", "name its cameras")
+
+
+def _takes_two(infer: Any) -> bool:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(infer).parameters.values()
+    return sum(p.kind in positional for p in parameters) >= 2
+
+
+def _bad_declaration(name: str, found: Any, todo: str) -> RollpoolError:
+    return RollpoolError(f"{name} of the policy", f"{found}", f"{todo} in deploy_policy.yml")
+
+
+def _bad_chunk(found: str, action_dim: int) -> PolicyError:
+    return PolicyError(
+        "a chunk of actions", f"the policy gave {found}", f"give (n >= 1, {action_dim}), finite"
+    )
+
+
+def _no_contract(model: Any) -> RollpoolError:
+    return RollpoolError(
+        "a model from get_model",
+        f"{type(model).__name__} has neither generate_actions nor infer",
+        "give it one of them (policy/README.md shows both)",
+    )
