@@ -3,7 +3,7 @@
 Run as a program, it prints the digest of every camera's picture after some physics, so that a test
 can compare two processes:
 
-    python still_life.py study
+    python still_life.py study office
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import sapien
 
 from harness.simulators.contract import LEFT_WRIST, RIGHT_WRIST
 from harness.simulators.tabletop import cameras, looks, shapes
+from harness.simulators.tabletop.bodies import Part
 
 HEIGHT = 0.75
 SIZE = (96, 72)
@@ -34,11 +35,11 @@ class StillLife:
     def __init__(self, device: str, look: str) -> None:
         renderer = sapien.render.RenderSystem(sapien.Device(device))
         self.scene = sapien.Scene([sapien.physx.PhysxCpuSystem(), renderer])
-        self._add("box", (0.35, 0.6, 0.02), "oak", (0.0, 0.0, HEIGHT - 0.02))
-        self._add("sphere", (0.05,), "steel", (0.1, 0.2, HEIGHT + 0.05))
-        self._add("cylinder", (0.04, 0.05), "ceramic_white", (0.1, -0.2, HEIGHT + 0.05))
-        self._add("capsule", (0.03, 0.05), "green", (-0.1, -0.1, HEIGHT + 0.08))
-        self._add("box", (0.03, 0.03, 0.03), "red", (0.0, 0.05, HEIGHT + 0.12), falls=True)
+        self._add(Part("box", (0.35, 0.6, 0.02), "oak"), (0.0, 0.0, HEIGHT - 0.02))
+        self._add(Part("sphere", (0.05,), "steel"), (0.1, 0.2, HEIGHT + 0.05))
+        self._add(Part("cylinder", (0.04, 0.05), "ceramic_white"), (0.1, -0.2, HEIGHT + 0.05))
+        self._add(Part("capsule", (0.03, 0.05), "green"), (-0.1, -0.1, HEIGHT + 0.08))
+        self._add(Part("box", (0.03, 0.03, 0.03), "red"), (0.0, 0.05, HEIGHT + 0.12), falls=True)
         wrists = {}
         for name, y in ((LEFT_WRIST, 0.2), (RIGHT_WRIST, -0.2)):
             wrists[name] = sapien.Entity()
@@ -48,22 +49,13 @@ class StillLife:
             self.scene, looks.LOOKS[look], wrists, SIZE, table_height=HEIGHT
         )
 
-    def _add(
-        self,
-        kind: str,
-        size: tuple[float, ...],
-        finish: str,
-        at: tuple[float, float, float],
-        falls: bool = False,
-    ) -> None:
+    def _add(self, part: Part, at: tuple[float, float, float], falls: bool = False) -> None:
         builder = self.scene.create_actor_builder()
-        if kind == "box":
-            builder.add_box_collision(half_size=list(size))
+        if part.shape == "box":
+            builder.add_box_collision(half_size=list(part.size))
         builder.set_initial_pose(sapien.Pose(at))
         builder.set_physx_body_type("dynamic" if falls else "static")
-        body = sapien.render.RenderBodyComponent()
-        body.attach(shapes.shape(kind, size, finish))
-        builder.build().add_component(body)
+        builder.build().add_component(shapes.visible([part]))
 
     def step(self, steps: int = 1) -> None:
         """Advance the physics."""
@@ -86,9 +78,10 @@ class StillLife:
 if __name__ == "__main__":
     found = rendering.probe()
     assert found is not None
-    life = StillLife(found.device, sys.argv[1])
-    life.step(20)
-    for camera, digest in life.digests().items():
-        print(camera, digest)
+    for look in sys.argv[1:]:
+        life = StillLife(found.device, look)
+        life.step(20)
+        for camera, digest in life.digests().items():
+            print(look, camera, digest)
     sys.stdout.flush()
     os._exit(0)

@@ -179,9 +179,13 @@ def _averaged(picture: np.ndarray, factor: int) -> np.ndarray:
     if factor == 1:
         return np.ascontiguousarray(picture)
     wide = picture.astype(np.uint32)
-    rows = sum(wide[k::factor] for k in range(factor))
-    summed = sum(rows[:, k::factor] for k in range(factor))
-    return ((summed + factor * factor // 2) // (factor * factor)).astype(np.uint8)
+    rows = wide[::factor].copy()
+    for k in range(1, factor):
+        rows += wide[k::factor]
+    total = rows[:, ::factor].copy()
+    for k in range(1, factor):
+        total += rows[:, k::factor]
+    return ((total + factor * factor // 2) // (factor * factor)).astype(np.uint8)
 
 
 def _wrist_pose(axis: str, tcp_distance: float, offset: tuple[float, float]) -> sapien.Pose:

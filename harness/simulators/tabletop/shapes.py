@@ -3,19 +3,19 @@
 The renderer's own spheres and capsules have about a thousand triangles each, and a software driver
 pays for every one of them twice, for the picture and for its shadow: 0.4 ms a sphere, at any size
 of picture. These are turned on a lathe with a quarter of that, and smooth normals hide it.
-
-Cylinders and capsules stand along their own z axis, as in ``bodies.py``.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import sapien
 
-from harness.errors import RollpoolError
 from harness.simulators.tabletop import looks
+from harness.simulators.tabletop.bodies import Part
 
 _SEGMENTS = 20  # around the axis
 _ARCS = 4  # from the equator of a ball to its pole
@@ -24,32 +24,29 @@ _ARCS = 4  # from the equator of a ball to its pole
 _Profile = tuple[tuple[float, float, float, float], ...]
 
 
-def shape(kind: str, size: tuple[float, ...], finish: str) -> sapien.render.RenderShape:
-    """One primitive, to be attached to a ``RenderBodyComponent``.
-
-    Args:
-        kind: ``box``, ``cylinder``, ``capsule`` or ``sphere``.
-        size: half sizes of a box; ``(radius, half_length)`` of a cylinder, or of a capsule without
-            its caps; ``(radius,)`` of a sphere. Metres.
-        finish: a name of the palette.
+def visible(parts: Iterable[Part]) -> sapien.render.RenderBodyComponent:
+    """What is seen of a body: to be added to its entity, once that stands in its scene.
 
     Raises:
-        RollpoolError: no such kind or finish.
+        RollpoolError: a part wears a finish that is not in the palette.
     """
-    made = looks.material(finish)
-    if kind == "box":
-        return sapien.render.RenderShapeBox(size, made)
-    if kind == "cylinder":
-        profile = _cylinder(*size)
-    elif kind in ("capsule", "sphere"):
-        profile = _capsule(*size)
-    else:
-        raise RollpoolError(
-            f"shape '{kind}'", "no such primitive", "use box, cylinder, capsule or sphere"
-        )
+    body = sapien.render.RenderBodyComponent()
+    for part in parts:
+        if part.visible:
+            shape = _shape(part)
+            shape.local_pose = sapien.Pose(part.at, part.turn)
+            body.attach(shape)
+    return body
+
+
+def _shape(part: Part) -> sapien.render.RenderShape:
+    finish = looks.material(part.material)
+    if part.shape == "box":
+        return sapien.render.RenderShapeBox(part.size, finish)
+    profile = _cylinder(*part.size) if part.shape == "cylinder" else _capsule(*part.size)
     vertices, triangles, normals = _turned(profile)
     uvs = np.zeros((len(vertices), 2), np.float32)
-    return sapien.render.RenderShapeTriangleMesh(vertices, triangles, normals, uvs, made)
+    return sapien.render.RenderShapeTriangleMesh(vertices, triangles, normals, uvs, finish)
 
 
 def _cylinder(radius: float, half_length: float) -> _Profile:
@@ -64,6 +61,7 @@ def _cylinder(radius: float, half_length: float) -> _Profile:
 
 
 def _capsule(radius: float, half_length: float = 0.0) -> _Profile:
+    """A sphere is a capsule without length."""
     angles = [0.5 * np.pi * k / _ARCS for k in range(_ARCS + 1)]
     quarter = [(float(np.sin(angle)), float(np.cos(angle))) for angle in angles]
     top = [(radius * s, half_length + radius * c, s, c) for s, c in quarter]
@@ -84,7 +82,7 @@ def _turned(profile: _Profile) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     here = np.arange(_SEGMENTS)
     beside = (here + 1) % _SEGMENTS
     triangles = []
-    for ring, (upper, lower) in enumerate(zip(profile, profile[1:], strict=False)):
+    for ring, (upper, lower) in enumerate(itertools.pairwise(profile)):
         if upper[:2] == lower[:2]:
             continue  # a crease: one place, two normals
         above, below = ring * _SEGMENTS, (ring + 1) * _SEGMENTS
