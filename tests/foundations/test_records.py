@@ -157,6 +157,6 @@ def test_outcome_then_attempt_then_worker(loser: Row, winner: Row) -> None:
 
 def test_every_error_kind_can_be_recorded() -> None:
     for kind in ERROR_KINDS:
-        error = {"kind": kind, "message": "", "traceback": None, "logs": {}}
+        error: dict[str, Any] = {"kind": kind, "message": "", "traceback": None, "logs": {}}
         lost = dataclasses.replace(row("error"), error=error)
         assert Row.from_json(lost.to_json()) == lost

@@ -148,8 +148,8 @@ def test_sharing_a_blackwell_gpu_is_refused(root: Root) -> None:
         "WORKERS_PER_GPU=2: NVIDIA GB10 is a Blackwell GPU: no MPS there, sharing corrupts the "
         "simulator; set it to 1"
     )
-    for gpus in ([], [H200]):
-        assert resolve({"WORKERS_PER_GPU": "2"}, root=root, gpus=lambda g=gpus: g)[1] == []
+    for gpus in (list, lambda: [H200]):
+        assert resolve({"WORKERS_PER_GPU": "2"}, root=root, gpus=gpus)[1] == []
 
 
 def test_oidn_on_blackwell_is_warned_about(root: Root) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import population
+from harness.atomic import publish_once
 from harness.errors import RollpoolError
 from harness.paths import Root, RunPaths
 from harness.population import Cell, selected_positions
@@ -97,7 +97,7 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="2")
-    real, undisturbed = population.publish_once, None
+    undisturbed = None
     for stop in range(6):
         shutil.rmtree(paths.manifests, ignore_errors=True)
         count = 0
@@ -107,13 +107,13 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
             count += 1
             if count == stop:
                 raise Interrupted
-            return real(file, data)
+            return publish_once(file, data)
 
-        monkeypatch.setattr(population, "publish_once", stopping)
+        monkeypatch.setattr("harness.population.publish_once", stopping)
         try:
             prepare(paths, launch, sealer.describe, sealer.seal)
         except Interrupted:
-            monkeypatch.setattr(population, "publish_once", real)
+            monkeypatch.undo()
         repeated = prepare(paths, launch, sealer.describe, sealer.seal)
         undisturbed = undisturbed or repeated
         assert repeated == undisturbed
