@@ -101,15 +101,17 @@ def load(paths: RunPaths, cell: Cell) -> list[Manifest]:
 
     Raises ``RollpoolError`` for one whose bytes are not those its name promises.
     """
-    manifests = []
+    manifests = [_read(paths, cell, seq, digest) for seq, digest in _manifest_names(paths, cell)]
+    if len(manifests) < 2:
+        return manifests
     seen: set[str] = set()
-    for seq, digest in _manifest_names(paths, cell):
-        manifest = _read(paths, cell, seq, digest)
-        keys = [_content(manifest.episodes[p]) for p in range(manifest.selected)]
+    merged = []
+    for manifest in manifests:
+        keys = [_content(episode) for episode in manifest.episodes[: manifest.selected]]
         repeated = frozenset(p for p, key in enumerate(keys) if key in seen)
         seen.update(keys)
-        manifests.append(replace(manifest, repeated=repeated))
-    return manifests
+        merged.append(replace(manifest, repeated=repeated))
+    return merged
 
 
 def is_sealed(paths: RunPaths, cell: Cell) -> bool:
