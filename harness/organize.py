@@ -146,7 +146,7 @@ def _inside(root: Path, video: str | None) -> Path | None:
 
 def _say_remarks(results: RunResults, say: Callable[[str], None]) -> None:
     if results.problems:
-        say(f"\n{len(results.problems)} lines could not be read and are not counted:")
+        say(f"\nlines that could not be read and are not counted: {len(results.problems)}")
         for problem in results.problems:
             say(f"  {problem}")
     for note in results.notes:

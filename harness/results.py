@@ -182,7 +182,7 @@ def _note_strays(
         for row in rows
     )
     if strays:
-        results.notes.append(f"{strays} rows are of episodes this run has not selected: left out")
+        results.notes.append(f"rows of episodes this run has not selected, left out: {strays}")
 
 
 def _add_loose(results: RunResults, rows: Sequence[Row], limits: tuple[int, int]) -> None:
@@ -211,15 +211,21 @@ def _add_row(into: ConfigResults, tried: Sequence[Row], limits: tuple[int, int])
         budget.add(attempt)
     aside = budget.quarantined(row.manifest, row.position)
     error: Mapping[str, Any] = row.error or {}
-    logs = error.get("logs") or {}
     into.holes.append(
         Hole(
             **common,
             kind="quarantined" if aside else "error",
             reason=_one_line(aside or f"{error.get('kind')}: {error.get('message', '')}"),
-            logs=tuple(str(log) for log in logs.values() if log),
+            logs=_logs(error),
         )
     )
+
+
+def _logs(error: Mapping[str, Any]) -> tuple[str, ...]:
+    """The logs of an error row, the one to read first at the front."""
+    logs = {part: str(log) for part, log in (error.get("logs") or {}).items() if log}
+    telling = {"policy": "model", "lost": "worker"}.get(str(error.get("kind")), "simulator")
+    return tuple(logs[part] for part in sorted(logs, key=lambda part: (part != telling, part)))
 
 
 def _one_line(text: str) -> str:
@@ -237,7 +243,7 @@ def _add_foreign(
     twice = sum((row.task, row.task_config) in own for row in rows)
     if twice:
         results.notes.append(
-            f"{twice} lines of other tools, of cells that have rows of ours: left out"
+            f"lines of other tools, of cells that have rows of ours, left out: {twice}"
         )
     chosen = counted_foreign(row for row in rows if (row.task, row.task_config) not in own)
     for _, row in sorted(chosen.items()):
@@ -260,7 +266,7 @@ def _add_foreign(
 def _note_unsealed(results: RunResults, cells: Collection[tuple[str, str]]) -> None:
     if cells:
         results.notes.append(
-            f"{len(cells)} cells have no sealed manifest: missing episodes of theirs are unknown"
+            f"cells without a sealed manifest, whose missing episodes are unknown: {len(cells)}"
         )
 
 

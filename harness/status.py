@@ -3,7 +3,7 @@
 Promises: an episode counts as done by the same rule as in the tables. A worker of this machine is
 judged by its process, another one by when its heartbeat file last changed, which is as good as the
 clocks of the two machines: for people, never for the protocol. Time left is the episodes left at
-the rate of the last ten minutes.
+the rate of the last ten minutes of work.
 """
 
 from __future__ import annotations
@@ -116,10 +116,16 @@ class StatusReader:
             identity=results.identity,
             cells=tuple(_cells(results, workers)),
             workers=workers,
-            per_minute=per_minute(self._reader.rows, self._now()),
+            per_minute=per_minute(self._reader.rows, self._working_until(workers)),
             set_aside=tuple(hole for hole in holes if hole.kind == "quarantined"),
             unsealed=tuple(unsealed),
         )
+
+    def _working_until(self, workers: Iterable[WorkerStatus]) -> float:
+        """Now, or when the last episode ended where nobody works any more."""
+        if any(worker.alive for worker in workers):
+            return self._now()
+        return max((row.finished for row in self._reader.rows), default=self._now())
 
     def _workers(self) -> Iterable[WorkerStatus]:
         self._observer.look()
@@ -140,7 +146,7 @@ class StatusReader:
 
 
 def per_minute(rows: Iterable[Row], now: float) -> float:
-    """Episodes with an outcome finished a minute, over the last ten minutes of work."""
+    """Episodes with an outcome finished a minute, over the ten minutes before ``now``."""
     recent = [
         row for row in rows if row.success is not None and 0 <= now - row.finished < RATE_WINDOW_S
     ]

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO
 
 from harness.status import CellStatus, Status, WorkerStatus
+from harness.tables import hole_line
 
 #: Unfinished cells shown before the rest is folded.
 SHOWN_CELLS = 30
@@ -63,11 +64,12 @@ def _head(status: Status) -> str:
         f"run {status.run}" + (f"      {identity}" if identity else ""),
         "",
         f"episodes  [{bar.ljust(_BAR, '.')}] {total.done} of {total.selected} done"
-        f" ({100 * share:.0f} %), {total.running} running, {total.left} left"
+        f" ({100 * share:.0f} %)",
+        f"          {total.running} running, {total.left} left"
         f" ({total.in_error} of them in error), {total.set_aside} set aside",
         f"cells     {finished} of {len(cells)} finished, {busy} running",
         f"workers   {status.alive} alive of {len(status.workers)}",
-        f"rate      {status.per_minute:.1f} episodes/min over the last 10 minutes",
+        f"rate      {status.per_minute:.1f} episodes/min over the last 10 minutes of work",
         f"time left {_time_left(status)}",
     ]
     lines += [f"queued, but nothing sealed: {scene} {task}" for scene, task in status.unsealed]
@@ -77,11 +79,13 @@ def _head(status: Status) -> str:
 def _time_left(status: Status) -> str:
     seconds = status.seconds_left
     if not status.total.left + status.total.running:
-        return "nothing left to do"
+        return "none: everything is finished"
     if seconds is None:
         return "unknown: " + ("no episode finished lately" if status.alive else "no worker alive")
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+    if hours:
+        return f"about {hours} h {minutes:02d} min left"
+    return f"about {minutes} min left" if minutes else "less than a minute left"
 
 
 def _cells(status: Status, every_cell: bool) -> str:
@@ -123,9 +127,7 @@ def _aside(status: Status) -> str:
     if not status.set_aside:
         return ""
     lines = [f"Set aside ({len(status.set_aside)}):"]
-    for hole in status.set_aside:
-        logs = f" (log: {', '.join(hole.logs)})" if hole.logs else ""
-        lines.append(f"  {hole.scene}/{hole.task} seed {hole.seed}: {hole.reason}{logs}")
+    lines += [f"  {hole_line(hole, status.run)}" for hole in status.set_aside]
     return "\n".join(lines) + "\n"
 
 
@@ -156,9 +158,8 @@ class Live:
         self._take, self._page, self._out = look, page, out or sys.stderr
         self._last: Status | None = None
         self._stop = threading.Event()
-        plain = not self._out.isatty()
-        show = self._show_lines if plain else self._show_page
-        self._thread = threading.Thread(target=show, name="status", daemon=True)
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._show, name="status", daemon=True)
 
     def __enter__(self) -> Live:
         self._thread.start()
@@ -172,11 +173,21 @@ class Live:
     ) -> None:
         self._stop.set()
         self._thread.join(timeout=30.0)
+        if self._failure is not None and kind is None:
+            raise self._failure
 
     def wait(self) -> None:
-        """Until everything is finished; KeyboardInterrupt ends it."""
+        """Until everything is finished or cannot be read; KeyboardInterrupt ends it."""
         while not (self._last and all(cell.finished for cell in self._last.cells)):
-            self._stop.wait(WATCH_S / 4)
+            self._thread.join(timeout=WATCH_S / 4)
+            if not self._thread.is_alive():
+                return
+
+    def _show(self) -> None:
+        try:
+            (self._show_page if self._out.isatty() else self._show_lines)()
+        except Exception as error:  # raised where the block ends, not in a thread nobody watches
+            self._failure = error
 
     def _look(self) -> Status:
         self._last = self._take()
@@ -200,10 +211,13 @@ class Live:
         from rich.live import Live as Redrawn
         from rich.text import Text
 
+        def page() -> Text:
+            return Text(self._page(self._look()), no_wrap=True, overflow="ellipsis")
+
         console = Console(file=self._out)
         with Redrawn(console=console, auto_refresh=False) as redrawn:
             while True:
                 stopping = self._stop.wait(WATCH_S)
-                redrawn.update(Text(self._page(self._look())), refresh=True)
+                redrawn.update(page(), refresh=True)
                 if stopping:
                     return

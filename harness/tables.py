@@ -133,18 +133,18 @@ def _holes(report: Report) -> str:
     if not report.holes:
         return ""
     lines = [f"Not counted ({len(report.holes)}):"]
-    lines += [_hole_line(hole) for hole in report.holes[:LISTED]]
+    lines += [f"  {hole_line(hole, report.run)}" for hole in report.holes[:LISTED]]
     if len(report.holes) > LISTED:
         lines.append(f"  ... and {len(report.holes) - LISTED} more, all in results.json")
     return "\n".join(lines) + "\n"
 
 
-def _hole_line(hole: Hole) -> str:
+def hole_line(hole: Hole, run: str) -> str:
+    """An episode that is not counted, why, and the log to read first."""
     kind = "set aside" if hole.kind == "quarantined" else hole.kind
-    line = f"  {hole.scene}/{hole.task} seed {hole.seed}: {kind}"
-    if hole.reason:
-        line += f"; {hole.reason}"
-    return line + (f" (log: {', '.join(hole.logs)})" if hole.logs else "")
+    reason = f"; {hole.reason}" if hole.reason else ""
+    log = f" (log: runs/{run}/{hole.logs[0]})" if hole.logs else ""
+    return f"{hole.scene}/{hole.task} seed {hole.seed}: {kind}{reason}{log}"
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def test_rows_of_another_population_are_left_out(run: HandMade) -> None:
     run.write(run.row(manifest, 0), run.row(manifest, 1, "fail"), stray)
     results = read(run)
     assert [episode.success for episode in results.configs["clean"].counted] == [True]
-    assert results.notes == ["2 rows are of episodes this run has not selected: left out"]
+    assert results.notes == ["rows of episodes this run has not selected, left out: 2"]
 
 
 def test_cell_that_was_queued_but_not_sealed(run: HandMade) -> None:
@@ -115,7 +115,7 @@ def test_rows_without_any_manifest_count_with_a_note(run: HandMade) -> None:
     results = read(bare)
     assert [episode.success for episode in results.configs["clean"].counted] == [True]
     assert results.notes == [
-        "1 cells have no sealed manifest: missing episodes of theirs are unknown"
+        "cells without a sealed manifest, whose missing episodes are unknown: 1"
     ]
 
 
@@ -197,7 +197,7 @@ def test_lines_of_other_tools_never_count_beside_ours(run: HandMade) -> None:
     )
     results = read(run)
     assert [episode.success for episode in results.configs["clean"].counted] == [False]
-    assert results.notes == ["1 lines of other tools, of cells that have rows of ours: left out"]
+    assert results.notes == ["lines of other tools, of cells that have rows of ours, left out: 1"]
 
 
 def test_a_watched_run_is_read_anew_where_it_grew(run: HandMade) -> None:

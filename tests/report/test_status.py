@@ -1,0 +1,168 @@
+"""How a run stands: counts by cell, workers by their heartbeats, rate and time left."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import status_page
+from harness.errors import RollpoolError
+from harness.heartbeat import Heartbeat, Process
+from harness.status import CellStatus, StatusReader, per_minute
+from tests.report.handmade import HandMade
+
+NOW = 1_000_000.0
+ELSEWHERE = Process("another boot", "", 1, 1)
+
+
+def beat(run: HandMade, worker: str, seconds_ago: float, **fields: Any) -> None:
+    """A heartbeat of a worker on another machine, that was last written a while ago."""
+    run.paths.workers.mkdir(exist_ok=True)
+    heart = Heartbeat(run.paths, worker, ttl=60.0, process=ELSEWHERE, host="node7")
+    heart.beat(**({"state": "running"} | fields))
+    os.utime(run.paths.heartbeat(worker), (NOW - seconds_ago, NOW - seconds_ago))
+
+
+def playing(run: HandMade, manifest: Any, position: int) -> dict[str, Any]:
+    episode = manifest.episodes[position]
+    names = ("manifest", "position", "scene", "task", "task_config", "seed", "instruction")
+    return {name: getattr(episode, name) for name in names} | {"attempt": 1}
+
+
+@pytest.fixture
+def busy(run: HandMade) -> HandMade:
+    """One cell finished, one with an episode each: done, running, in error, set aside, left."""
+    bell = run.seal("office", "press_bell", [1])
+    cup = run.seal("study", "put_cup_in_box", [1, 2, 3, 4, 5])
+    times: dict[str, Any] = {"started": NOW - 120, "finished": NOW - 60}
+    run.write(run.row(bell, 0, **times), run.row(cup, 0, "fail", **times))
+    run.write(run.row(cup, 2, "error", **times))
+    run.write(*(run.row(cup, 3, "error", attempt=k, **times) for k in (1, 2, 3)))
+    beat(run, "node7-1-aa", 2.0, episode=playing(run, cup, 1), step=17)
+    beat(run, "node7-2-bb", 300.0, episode=playing(run, cup, 4))
+    beat(run, "node7-3-cc", 900.0, state="ended")
+    return run
+
+
+def look(run: HandMade) -> Any:
+    return StatusReader(run.paths, now=lambda: NOW).look()
+
+
+def test_counts(busy: HandMade) -> None:
+    status = look(busy)
+    cup = CellStatus(
+        *("study", "put_cup_in_box", "bench_demo_study_clean"),
+        selected=5, done=1, running=1, left=2, in_error=1, set_aside=1,
+    )  # fmt: skip
+    assert [cell for cell in status.cells if cell.scene == "study"] == [cup]
+    assert [cell.finished for cell in status.cells] == [True, False]
+    assert {w.worker: w.state for w in status.workers} == {
+        "node7-1-aa": "running", "node7-2-bb": "silent", "node7-3-cc": "ended",
+    }  # fmt: skip
+    assert status.per_minute == pytest.approx(1.0)  # two outcomes since the first began
+    assert status.seconds_left == pytest.approx(180.0)
+
+
+def test_whole_page(busy: HandMade) -> None:
+    assert (
+        status_page.text(look(busy))
+        == """\
+run demo      policy tinyvla  checkpoint tiny (sha256:01234567)  simulator pointsim
+
+episodes  [##########....................] 2 of 6 done (33 %)
+          1 running, 2 left (1 of them in error), 1 set aside
+cells     1 of 2 finished, 1 running
+workers   1 alive of 3
+rate      1.0 episodes/min over the last 10 minutes of work
+time left about 3 min left
+
+scene  task            configuration           selected  done  running  left  in error  set aside
+study  put_cup_in_box  bench_demo_study_clean         5     1        1     2         1          1
+1 finished cells not shown (--all shows them)
+
+worker      state    last sign  episode
+node7-1-aa  running  2 s ago    study/put_cup_in_box seed 2, step 17
+node7-2-bb  silent   300 s ago  study/put_cup_in_box seed 5, step 0
+
+Set aside (1):
+  study/put_cup_in_box seed 4: set aside; 3 errors (stall x3) on node; the last: no progress \
+for 300 s (log: runs/demo/logs/node-1-aa.log)
+"""
+    )
+
+
+def test_many_cells_are_folded(run: HandMade) -> None:
+    for number in range(40):
+        run.seal("study", f"task_{number:02d}", [1])
+    page = status_page.text(look(run))
+    assert "task_29" in page and "task_30" not in page
+    assert "... and 10 more unfinished cells (--all shows them)" in page
+    assert "task_39" in status_page.text(look(run), every_cell=True)
+
+
+def test_json_is_one_document(busy: HandMade) -> None:
+    document = json.loads(status_page.json_text(look(busy)))
+    assert document["total"]["done"] == 2 and document["workers_alive"] == 1
+    assert document["set_aside"][0]["seed"] == 4
+
+
+def test_a_dead_process_of_this_machine_is_dead_at_once(run: HandMade) -> None:
+    run.seal("study", "put_cup_in_box", [1])
+    run.paths.workers.mkdir()
+    here = Process.this()
+    gone = Process(here.boot_id, here.pid_ns, here.pid, here.start_time + 1)
+    Heartbeat(run.paths, "vm-1-dd", ttl=60.0, process=gone).beat(state="running")
+    (worker,) = StatusReader(run.paths).look().workers
+    assert worker.state == "dead" and not worker.alive
+
+
+def test_rate_forgets_what_is_long_past(run: HandMade) -> None:
+    manifest = run.seal("study", "put_cup_in_box", [1, 2, 3])
+    old = run.row(manifest, 0, started=NOW - 5000, finished=NOW - 4000)
+    new = run.row(manifest, 1, started=NOW - 1000, finished=NOW - 30)
+    error = run.row(manifest, 2, "error", started=NOW - 20, finished=NOW - 10)
+    assert per_minute([old, new, error], NOW) == pytest.approx(0.1)  # one in ten minutes
+    assert per_minute([old], NOW) == 0.0
+
+
+def test_nobody_works(run: HandMade) -> None:
+    run.seal("study", "put_cup_in_box", [1])
+    assert "time left unknown: no worker alive" in status_page.text(look(run))
+
+
+def test_unknown_run(run: HandMade) -> None:
+    with pytest.raises(RollpoolError, match=r"status of run 'nosuch': no run in"):
+        StatusReader(run.root.run("nosuch"))
+
+
+def test_live_says_lines_where_the_output_is_a_file(busy: HandMade, tmp_path: Path) -> None:
+    out = io.StringIO()
+    reader = StatusReader(busy.paths, now=lambda: NOW)
+    with status_page.Live(reader.look, out=out):
+        cup = busy.seal("study", "put_cup_in_box", [1, 2, 3, 4, 5])
+        busy.write(busy.row(cup, 4, finished=NOW - 1, started=NOW - 2), worker="node7-9-ee")
+    last = out.getvalue().splitlines()[-1]
+    assert last.startswith("3 of 6 episodes done, 1 running, 1 in error, 1 set aside, 1 workers")
+
+
+def test_live_fails_where_the_run_cannot_be_read(run: HandMade) -> None:
+    manifest = run.seal("study", "put_cup_in_box", [1])
+    reader = StatusReader(run.paths)
+    run.paths.manifest(manifest.cell.name, 0, manifest.hash).write_text("{}\n")
+    with (
+        pytest.raises(RollpoolError, match="changed after it was sealed"),
+        status_page.Live(reader.look, out=io.StringIO()) as live,
+    ):
+        live.wait()
+
+
+def test_live_ends_when_all_is_finished(run: HandMade) -> None:
+    manifest = run.seal("study", "put_cup_in_box", [1])
+    run.write(run.row(manifest, 0))
+    with status_page.Live(StatusReader(run.paths).look, out=io.StringIO()) as live:
+        live.wait()
