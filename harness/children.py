@@ -23,7 +23,7 @@ from pathlib import Path
 from harness.errors import RollpoolError
 
 ROOT = Path(__file__).resolve().parent.parent
-TAIL_LINES = 12
+TAIL_LINES, LINE_LIMIT = 12, 300
 _POLL_S = 0.01
 _KILL_DEADLINE_S = 30.0
 #: A crash closes the channel before the process has ended: a core dump takes its time.
@@ -145,7 +145,7 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
         return []
     starts = [number for number, line in enumerate(lines) if line.startswith(_BANNER)]
     said = lines[starts[-1] + 1 :] if starts else lines
-    return [line.strip() for line in said if line.strip()][-count:]
+    return [line.strip()[:LINE_LIMIT] for line in said if line.strip()][-count:]
 
 
 def _how(status: int) -> str:

@@ -28,17 +28,21 @@ QUEUE_FRAMES = 32
 #: For the encoder to take one more frame, and to write the end of the file.
 FRAME_DEADLINE_S, FINISH_DEADLINE_S = 30.0, 60.0
 
+_ROOT = Path(__file__).resolve().parent.parent
+_SHIPPED = "envs/toolkit/lib/python3*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
 _PART = re.compile(r"^\..+\.(?P<host>[^.]+)-(?P<pid>\d+)\.part\.mp4$")
 
 
 def find_ffmpeg() -> str | None:
-    """The ffmpeg that imageio-ffmpeg ships (it has libx264, others may not), else PATH's."""
+    """The ffmpeg that imageio-ffmpeg ships (it has libx264, others may not), here or in the
+    toolkit's environment, else the one on PATH."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 
         return str(get_ffmpeg_exe())
     except (ImportError, RuntimeError):
-        return shutil.which("ffmpeg")
+        shipped = _ROOT.glob(_SHIPPED)
+        return next(map(str, shipped), None) or shutil.which("ffmpeg")
 
 
 def remove_abandoned(directory: Path, owner_dead: bool = False) -> None:

@@ -30,7 +30,8 @@ from harness.simulators import load, rendering_options
 from harness.simulators.contract import DEMO, Episode, Simulator
 from harness.video import find_ffmpeg
 
-INFER_DEADLINE_S = 300.0
+#: To connect to a server that may still be loading its model, and for each of its answers.
+SERVER_DEADLINE_S = 180.0
 
 
 def main() -> int:
@@ -66,7 +67,11 @@ def _run(sim: Simulator, arguments: argparse.Namespace) -> dict[str, Any]:
     line = sim.seal(*cell, arguments.seed)
     episode = Episode(*cell, arguments.seed, line["instruction"], line["reset"])
     token = arguments.token_file.read_text().strip() if arguments.token_file else ""
-    model = ModelClient(arguments.host, arguments.port, token, "by-hand", INFER_DEADLINE_S)
+    address = (arguments.host, arguments.port)
+    print(
+        f"connecting to {address[0]}:{address[1]} for up to {SERVER_DEADLINE_S:.0f} s", flush=True
+    )
+    model = ModelClient(*address, token, "by-hand", SERVER_DEADLINE_S)
     print(f"policy {model.hello['policy']}, instruction: {episode.instruction}", flush=True)
     try:
         return run_episode(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from harness.episode import run_episode
 from harness.errors import RollpoolError
-from harness.simulators.contract import Episode
+from harness.simulators.contract import Episode, Score
 from harness.wire import ConnectionLost, RemoteError
 from tests.fakes.models import FakeModel
 from tests.fakes.pointsim import FAULT_STEP, REST, STEP_LIMIT, PointSim
@@ -48,6 +50,17 @@ def test_a_collision_costs_the_hard_success_alone() -> None:
     result = run_episode(PointSim(), FakeModel(), episode_of("reach_goal", seed=3, config="d6"))
     assert result["success"] is True and result["hard_success"] is False
     assert result["collision_count"] > 0 and result["collision_names"] == ["post"]
+
+
+def test_an_unknown_hard_success_stays_unknown_unless_the_episode_failed() -> None:
+    class Unsure(PointSim):
+        def score(self) -> Score:
+            return replace(super().score(), hard_success=None, collision_count=None)
+
+    result = run_episode(Unsure(), FakeModel(), episode_of("reach_goal"))
+    assert result["success"] is True and result["hard_success"] is None
+    result = run_episode(Unsure(), FakeModel(), episode_of("never_succeed"))
+    assert result["success"] is False and result["hard_success"] is False
 
 
 def test_the_policy_sees_only_what_it_needs_and_its_last_action() -> None:

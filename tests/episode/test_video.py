@@ -27,6 +27,13 @@ def frames_in(path: Path) -> int:
     return int(re.findall(r"^frame=(\d+)", report, re.MULTILINE)[-1])
 
 
+def encoders_of_this_process() -> list[str]:
+    threads = Path("/proc/self/task").iterdir()
+    children = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+    names = [Path("/proc", pid, "comm").read_text().strip() for pid in children]
+    return [name for name in names if name.startswith("ffmpeg")]
+
+
 def picture(number: int, height: int = 48, width: int = 64) -> np.ndarray:
     return np.full((height, width, 3), number * 7 % 256, np.uint8)
 
@@ -175,6 +182,7 @@ def test_videos_of_failures_only(tmp_path: Path, task: str, kept: bool) -> None:
         only_failures=True,
     )
     assert (result["video"] is not None) == kept
+    assert encoders_of_this_process() == []
     assert [p.name for p in tmp_path.iterdir()] == (["a.mp4"] if kept else [])
 
 

@@ -138,7 +138,7 @@ def test_it_quits_when_asked(start_sim: StartSim) -> None:
 
 
 def test_a_simulator_that_cannot_start_says_why(start_sim: StartSim) -> None:
-    with pytest.raises(ProcessDied, match="no such simulator.*tabletop"):
+    with pytest.raises(ProcessDied, match=r"no such simulator.*tabletop"):
         start_sim(simulator="no_such").ready()
     with pytest.raises(ProcessDied, match="unexpected keyword argument 'colour'"):
         start_sim(options={"colour": 1}).ready()

@@ -1,0 +1,94 @@
+"""The client's own bookkeeping: one connection for many episodes, a new one after a failure."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from harness import simulator_client
+from harness.channel import Channel
+from harness.simulator_client import SimulatorClient
+from harness.simulators.contract import Episode, Observation
+from harness.wire import ConnectionLost
+from tests.episode.test_episode import episode_of
+from tests.fakes.models import FakeModel
+from tests.fakes.pointsim import PointSim
+
+
+class Connected(FakeModel):
+    """Stands in for ModelClient; breaks when a session says so."""
+
+    made: ClassVar[list[Connected]] = []
+
+    def __init__(self, host: str, port: int, token: str, session: str, deadline_s: float) -> None:
+        super().__init__()
+        self.address, self.session = (host, port, token), session
+        self.sessions: list[str] = []
+        self.closed = False
+        self.made.append(self)
+
+    def reset(self, episode: Episode) -> None:
+        self.sessions.append(self.session)
+
+    def infer(
+        self,
+        step: int,
+        observation: Observation,
+        last_action: np.ndarray | None,
+        expert: np.ndarray | None,
+    ) -> tuple[np.ndarray, float]:
+        if self.session.startswith("broken"):
+            raise ConnectionLost("infer", "the peer is gone", "look")
+        return super().infer(step, observation, last_action, expert)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def outcomes(*runs: tuple[str, int, str]) -> list[str]:
+    """Run an episode of each (task, port, session) in one client."""
+    ours, theirs = (Channel(end) for end in socket.socketpair())
+    for task, port, session in runs:
+        episode: dict[str, Any] = asdict(episode_of(task))
+        server = {"host": "h", "port": port, "token": "t", "session": session}
+        ours.send({"do": "run", "episode": episode, "attempt": 1, "video": None, "server": server})
+    ours.send({"do": "quit"})
+    SimulatorClient(PointSim(), theirs).serve()
+    theirs.close()
+    ended: list[str] = []
+    while len(ended) < len(runs):
+        message = ours.receive(0)
+        assert message is not None
+        if message["say"] == "ended":
+            ended.append(message["result"]["outcome"])
+    ours.close()
+    return ended
+
+
+@pytest.fixture(autouse=True)
+def _fake_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator_client, "ModelClient", Connected)
+    monkeypatch.setattr(Connected, "made", [])
+
+
+def test_one_connection_and_a_session_for_each_episode() -> None:
+    runs = [("reach_goal", 1, "a"), ("raise_in_step", 1, "b"), ("reach_goal", 1, "c")]
+    assert outcomes(*runs) == ["success", "error", "success"]
+    assert [model.sessions for model in Connected.made] == [["a", "b", "c"]]
+
+
+def test_a_broken_connection_is_not_used_again() -> None:
+    runs = [("reach_goal", 1, "broken"), ("reach_goal", 1, "b")]
+    assert outcomes(*runs) == ["error", "success"]
+    assert [model.sessions for model in Connected.made] == [["broken"], ["b"]]
+    assert Connected.made[0].closed
+
+
+def test_a_server_elsewhere_gets_a_connection_of_its_own() -> None:
+    assert outcomes(("reach_goal", 1, "a"), ("reach_goal", 2, "b")) == ["success"] * 2
+    assert [model.address for model in Connected.made] == [("h", 1, "t"), ("h", 2, "t")]
+    assert Connected.made[0].closed and not Connected.made[1].closed
