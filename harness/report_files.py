@@ -127,7 +127,7 @@ class ReportFiles:
         for name in files:
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         record = {"format": 1, "run": self._paths.name, "files": files}
-        write_atomic(self.folder / LEDGER, json.dumps(record, indent=1, sort_keys=True).encode())
+        write_atomic(self.folder / LEDGER, json.dumps(record, sort_keys=True).encode())
 
 
 def _read_ledger(path: Path) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def _add_loose(results: RunResults, rows: Sequence[Row], limits: tuple[int, int]
 
 def _add_row(into: ConfigResults, tried: Sequence[Row], limits: tuple[int, int]) -> None:
     """The counted one of an episode's rows."""
-    (row,) = counted(tried).values()
+    row = tried[0] if len(tried) == 1 else next(iter(counted(tried).values()))
     common = {**_place(row), "position": row.position, "manifest": row.manifest}
     if row.success is not None:
         into.counted.append(

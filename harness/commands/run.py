@@ -33,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
         code = run_pool(prepared, arguments.workers)
     after = reader.look()
     print(f"run {prepared.paths.name}: {status_page.line(after)}")
-    return code or (EXIT_OK if after.total.done == after.total.selected else EXIT_PARTIAL)
+    if after.total.done == after.total.selected:
+        return EXIT_OK  # whatever became of a worker, others have done its share
+    return code or EXIT_PARTIAL
 
 
 def _positive(text: str) -> int:
