@@ -76,15 +76,11 @@ def test_a_peer_that_does_not_listen_is_as_good_as_gone(monkeypatch: pytest.Monk
         Channel(ours).send({"long": "x" * 10_000_000})
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=5,
-)
+_VALUES = st.text() | st.integers() | st.none() | st.lists(st.text(), max_size=3)
 
 
 @settings(max_examples=30)
-@given(st.lists(st.dictionaries(st.text(), _JSON), max_size=5))
+@given(st.lists(st.dictionaries(st.text(), _VALUES, max_size=3), max_size=5))
 def test_every_message_comes_out_as_it_went_in(messages: list[dict[str, object]]) -> None:
     ours, theirs = (Channel(end) for end in socket.socketpair())
     for message in messages:
