@@ -39,12 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 whether it succeeded or failed, 1 where it ended in an error."""
     from harness.atomic import write_atomic
+    from harness.settings import find_root
 
-    of_run, arguments.run = arguments.run, arguments.run or f"seed{arguments.seed}"
-    settings = read_settings(arguments)
-    out = Path(arguments.out) if arguments.out else settings.root.runs / "by_hand"
+    out = Path(arguments.out) if arguments.out else find_root().runs / "by_hand"
     folder = _new_folder(out, f"{arguments.scene}.{arguments.task}.seed{arguments.seed}")
-    alone, episode = (_of_run if of_run else _by_itself)(settings, arguments, folder)
+    find = _of_run if arguments.run else _by_itself
+    arguments.run = arguments.run or folder.name
+    settings = read_settings(arguments)
+    alone, episode = find(settings, arguments, folder)
     warn(alone.warnings)
     print(f"{episode.scene}/{episode.task} {episode.task_config} seed {episode.seed}")
     print(f"instruction: {episode.instruction}\nfolder: {folder}", flush=True)
@@ -82,7 +84,7 @@ def _of_run(settings: Settings, arguments: argparse.Namespace, folder: Path) -> 
 def _by_itself(
     settings: Settings, arguments: argparse.Namespace, folder: Path
 ) -> tuple[Run, Episode]:
-    """The episode sealed now, in a small run of its own."""
+    """The episode sealed now; its folder is a small run of its own."""
     from harness.commands.simulation import simulator
     from harness.paths import Root, suggest
     from harness.population import Cell
@@ -91,10 +93,10 @@ def _by_itself(
     from harness.simulators.contract import Episode
 
     scratch = Root(settings.root.path)
-    scratch.runs = folder
+    scratch.runs = folder.parent
     run = open_run(scratch, settings, create=True)
     scene, task, seed = arguments.scene, arguments.task, arguments.seed
-    with simulator(settings, folder / "seal.log") as process:
+    with simulator(settings, folder / "logs" / "seal.log") as process:
         described = process.describe()
         if [scene, task] not in described["cells"]:
             known = [f"{a} {b}" for a, b in described["cells"]]
@@ -143,7 +145,7 @@ def _told(result: dict[str, Any], folder: Path) -> str:
         count, names = result["collision_count"], ", ".join(result["collision_names"])
         lines.append(f"collisions: {'unknown' if count is None else count}  {names}".rstrip())
     lines.append(f"video: {result['video'] or 'none'}")
-    lines.append(f"everything: {folder}/result.json, logs in {folder}")
+    lines.append(f"everything: {folder}/result.json, {folder}/logs")
     return "\n".join(line for line in lines if line)
 
 
