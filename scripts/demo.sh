@@ -15,37 +15,49 @@ set -euo pipefail
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
-incomplete=()
+declare -A incomplete=()
 
-# evaluate POLICY WORKERS: one run, from its queue to its tables.
+# evaluate POLICY WORKERS: one run, from its queue to its tables, which go beside the run's own files.
 evaluate() {
-  local policy="$1" workers="$2" run="demo_$1" started=$SECONDS complete=1
+  local policy="$1" workers="$2" run="demo_$1" started=$SECONDS
   if [[ -d "runs/$run/eval_result" ]]; then
     say "== $run is there already: resuming it, only episodes without a result are run"
   else
     say "== $run: evaluating $policy"
   fi
-  rollpool prepare "$run" --profile demo --policy "$policy" --queue runs/demo_queue.txt
-  rollpool run "$run" --workers "$workers" || complete=0
-  python organize_results.py "$run" "$policy" || complete=0
-  ((complete)) || incomplete+=("$run")
-  say "== $run took $((SECONDS - started)) s; videos: $EVAL_ROOT/runs/$policy/<scene>/<task>/seed<N>.mp4"
+  tolerate_partial "$run" rollpool run "$run" --workers "$workers" \
+    --profile demo --policy "$policy" --queue runs/demo_queue.txt
+  tolerate_partial "$run" python organize_results.py "$run" "$run"
+  say "== $run took $((SECONDS - started)) s"
+}
+
+# tolerate_partial RUN COMMAND...: exit code 1 says that episodes are missing; the rest goes on.
+tolerate_partial() {
+  local run="$1" code=0
+  shift
+  "$@" || code=$?
+  if ((code == 1)); then
+    incomplete[$run]=1
+  elif ((code)); then
+    exit "$code"
+  fi
 }
 
 main() {
-  local workers=$(($(nproc) / 2)) policy setup_s
+  local cores workers policy setup_s
+  cores="$(nproc)"
+  workers=$((cores < 4 ? 2 : cores / 2))
   case "${1:-}" in
   -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
   --workers) workers="${2:?--workers needs a number}" ;;
   '') ;;
   *) die "demo.sh $1" "no such option" "see demo.sh --help" ;;
   esac
-  ((workers >= 2)) || [[ "${1:-}" == --workers ]] || workers=2
 
   cd "$EVAL_ROOT"
   bash scripts/setup.sh
   setup_s=$SECONDS
-  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
+  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop_clean}"
   mkdir -p runs
   rollpool queue -o runs/demo_queue.txt
   for policy in expert tinyvla; do
@@ -53,7 +65,7 @@ main() {
   done
   say "== set-up took $setup_s s, all of it $SECONDS s"
   if ((${#incomplete[@]})); then
-    say "== incomplete: ${incomplete[*]}; run this again to go on"
+    say "== incomplete: ${!incomplete[*]}; run this again to go on"
     return 1
   fi
 }
