@@ -25,7 +25,10 @@ def matrix_from_rot6d(rot6d: np.ndarray) -> np.ndarray:
     x = _unit(columns[..., 0])
     y = columns[..., 1]
     y = _unit(y - np.sum(x * y, axis=-1, keepdims=True) * x)
-    return np.stack([x, y, np.cross(x, y)], axis=-1)
+    x0, x1, x2 = np.moveaxis(x, -1, 0)
+    y0, y1, y2 = np.moveaxis(y, -1, 0)
+    z = np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=-1)
+    return np.stack([x, y, z], axis=-1)
 
 
 def contiguous_from_interleaved(rot6d: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ class CollisionMeter:
     def after_physics_step(self) -> None:
         """Looks at the contacts of the step just made: an impact may last a single step."""
         for touch in self._world.touches:
-            if touch.impulse > HIT_IMPULSE and touch.body not in self._ignored:
+            if touch.body not in self._ignored and touch.impulse > HIT_IMPULSE:
                 self._names[touch.body] = None
 
     def after_action(self) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 
 from harness.errors import RollpoolError
 from harness.simulators.tabletop.bodies import Placed, Zone
+from harness.simulators.tabletop.robot import HOME_XY
 from harness.simulators.tabletop.scenes import Scene
 
 #: Free space about what a hand has to reach: half a hand, and what it may be off by.
-HAND_ROOM = 0.065
+HAND_ROOM = 0.05
 _GAP = 0.015
 _TRIES = 4000
-_FIRST_SPREAD, _LAST_SPREAD = 0.04, 0.40
+_FIRST_SPREAD, _LAST_SPREAD = 0.06, 0.40
 
 
 def place_obstacles(
@@ -38,6 +39,7 @@ def place_obstacles(
         RollpoolError: the work area cannot take that many.
     """
     zones = [*keep_clear]
+    zones += [Zone((HOME_XY[0], y), (HOME_XY[0], y), HAND_ROOM) for y in (HOME_XY[1], -HOME_XY[1])]
     zones += [Zone(p.xy, p.xy, p.thing.radius + HAND_ROOM) for p in contents]
     zones += [Zone(p.xy, p.xy, p.thing.radius + _GAP) for p in scene.furniture if p.thing.radius]
     placed: list[Placed] = []

@@ -21,9 +21,7 @@ from sapien.wrapper.articulation_builder import ArticulationBuilder, LinkBuilder
 
 from harness.errors import RollpoolError
 from harness.rotations import (
-    matrix_from_quaternion,
     matrix_from_rot6d,
-    quaternion_from_matrix,
     quaternion_from_rotation_vector,
     rot6d_from_matrix,
     rotation_vector,
@@ -33,8 +31,12 @@ from harness.simulators.tabletop.builders import add_parts, joint_frame
 from harness.simulators.tabletop.kinematics import ArmKinematics
 
 SIDES = ("left", "right")
+#: Actions a second.
+CONTROL_HZ = 20
 #: Where the arms stand: x behind the table's near edge, y to the left (+) and to the right (-).
 BASE_X, BASE_Y = -0.48, 0.28
+#: Over which point of the table the left hand starts; the right one over its mirror image.
+HOME_XY = (-0.21, BASE_Y)
 #: Half of the widest opening of a gripper, metres.
 FINGER_TRAVEL = 0.045
 #: The finger tips reach this far beyond the TCP.
@@ -43,12 +45,12 @@ FINGER_TIP = 0.012
 ACTION_WIDTHS: Mapping[str, int] = MappingProxyType({"ee6d": 10, "qpos": 8, "ee": 8})
 
 #: From the origin of a hand link, along its z axis, to the TCP.
-TCP_DISTANCE = 0.20
+TCP_DISTANCE = 0.23
 _TCP = sapien.Pose([0, 0, TCP_DISTANCE])
 _LIMITS = np.array(
     [[-2.9, 2.9], [-1.9, 1.9], [-2.9, 2.9], [-0.1, 2.75], [-2.9, 2.9], [-2.3, 2.3], [-3.05, 3.05]]
 )
-_HOME = np.array([0.0, -0.28, 0.0, 2.18, 0.0, np.pi - 2.18 + 0.28, 0.0])
+_HOME = np.array([0.0, 0.134, 0.0, 2.436, 0.0, np.pi - 2.436 - 0.134, 0.0])
 _LARGEST_STEP = 0.03  # metres an action: 0.6 m/s
 _LARGEST_TURN = 0.16  # radians an action: 3.2 rad/s
 _LARGEST_JOINT_STEP = 0.22  # radians an action
@@ -60,7 +62,7 @@ _Z, _Y = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
 _WHITE, _GREY, _DARK, _PAD = "white", "grey", "graphite", "black"
 #: The seven joints: axis, offset from the parent link, parts of the link behind it.
 _LINKS: tuple[tuple[Vector, Vector, tuple[Part, ...]], ...] = (
-    (_Z, (0, 0, 0.22), (Part("cylinder", (0.058, 0.05), _WHITE, (0, 0, 0.03)),)),
+    (_Z, (0, 0, 0.26), (Part("cylinder", (0.058, 0.05), _WHITE, (0, 0, 0.03)),)),
     (
         _Y,
         (0, 0, 0.08),
@@ -84,21 +86,21 @@ _LINKS: tuple[tuple[Vector, Vector, tuple[Part, ...]], ...] = (
         _Z,
         (0, 0, 0.0),
         (
-            Part("cylinder", (0.034, 0.018), _DARK, (0, 0, 0.052)),
-            Part("box", (0.024, 0.062, 0.022), _WHITE, (0, 0, 0.090)),
+            Part("cylinder", (0.034, 0.028), _DARK, (0, 0, 0.062)),
+            Part("box", (0.024, 0.062, 0.022), _WHITE, (0, 0, 0.112)),
         ),
     ),
 )
 _COLUMN = (
-    Part("cylinder", (0.055, 0.10), _GREY, (0, 0, 0.10)),
+    Part("cylinder", (0.055, 0.12), _GREY, (0, 0, 0.12)),
     Part("cylinder", (0.075, 0.012), _DARK, (0, 0, 0.012)),
 )
 
 
 def _finger(side: int) -> tuple[Part, ...]:
     return (
-        Part("box", (0.011, 0.005, 0.050), _DARK, (0, side * 0.007, TCP_DISTANCE + FINGER_TIP - 0.050)),
-        Part("box", (0.009, 0.001, 0.018), _PAD, (0, side * 0.001, TCP_DISTANCE + FINGER_TIP - 0.018)),
+        Part("box", (0.011, 0.006, 0.055), _DARK, (0, side * 0.006, TCP_DISTANCE + FINGER_TIP - 0.055)),
+        Part("box", (0.009, 0.001, 0.018), _PAD, (0, side * 0.0012, TCP_DISTANCE + FINGER_TIP - 0.018), solid=False),
     )
 
 
@@ -169,8 +171,8 @@ class Arm:
             joint.set_armature([0.01 if index < 7 else 0.0])
         self.command, self.grip = _HOME.copy(), 1.0
         self._from = self._to = self._positions(self.command, self.grip)
+        self._driven = np.full(9, np.nan)
         self.articulation.set_qpos(self._to)
-        self.drive(1.0, 0.0)
 
     @staticmethod
     def _positions(joints: np.ndarray, grip: float) -> np.ndarray:
@@ -200,15 +202,20 @@ class Arm:
         wish = min(1.0, max(0.0, float(target[-1])))
         self.grip += min(_LARGEST_GRIP_STEP, max(-_LARGEST_GRIP_STEP, wish - self.grip))
         self._from, self._to = self._to, self._positions(self.command, self.grip)
+        # Without these, the drives' damping would hold the joints back by a centimetre.
+        for joint, span in zip(self._joints, self._to - self._from, strict=True):
+            joint.set_drive_velocity_target(span * CONTROL_HZ)
 
     def _reachable_hand(self, target: np.ndarray, kind: str) -> sapien.Pose:
         """The hand pose, in the base frame, a bounded step from the last command to the target."""
         if kind == "ee6d":
-            wxyz = quaternion_from_matrix(matrix_from_rot6d(target[3:9]))
+            matrix = np.eye(4)
+            matrix[:3, :3] = matrix_from_rot6d(target[3:9])
+            wish = sapien.Pose(matrix)
         else:
-            wxyz = target[3:7] / np.linalg.norm(target[3:7])
+            wish = sapien.Pose(q=target[3:7] / np.linalg.norm(target[3:7]))
         now = self.commanded_tcp()
-        move, turn = target[:3] - now.p, rotation_vector((now.inv() * sapien.Pose(q=wxyz)).q)
+        move, turn = target[:3] - now.p, rotation_vector((now.inv() * wish).q)
         move = move * min(1.0, _LARGEST_STEP / max(float(np.linalg.norm(move)), 1e-9))
         turn = turn * min(1.0, _LARGEST_TURN / max(float(np.linalg.norm(turn)), 1e-9))
         turned = sapien.Pose(now.p + move, now.q) * sapien.Pose(
@@ -216,14 +223,14 @@ class Arm:
         )
         return self._base.inv() * turned * _TCP.inv()
 
-    def drive(self, fraction: float, rate: float) -> None:
-        """Sets the joint drives at ``fraction`` of the control step; ``rate`` steps a second."""
-        span = self._to - self._from
-        for joint, position, velocity in zip(
-            self._joints, self._from + fraction * span, rate * span, strict=True
-        ):
+    def drive(self, fraction: float) -> None:
+        """Sets the joint drives at ``fraction`` of the control step."""
+        target = self._from + fraction * (self._to - self._from)
+        if np.array_equal(target, self._driven):
+            return
+        for joint, position in zip(self._joints, target, strict=True):
             joint.set_drive_target(position)
-            joint.set_drive_velocity_target(velocity)
+        self._driven = target
 
 
 class Robot:
@@ -242,10 +249,10 @@ class Robot:
         for arm, share in zip(self.arms.values(), np.split(values, 2), strict=True):
             arm.aim(share, kind)
 
-    def drive(self, fraction: float, rate: float) -> None:
-        """Moves the drive targets of both arms; see ``Arm.drive``."""
+    def drive(self, fraction: float) -> None:
+        """Moves the drive targets of both arms to ``fraction`` of the control step."""
         for arm in self.arms.values():
-            arm.drive(fraction, rate)
+            arm.drive(fraction)
 
     def proprio(self) -> np.ndarray:
         """``(20,)`` float32: the measured TCPs and openings, laid out as an ``ee6d`` action."""
@@ -261,7 +268,8 @@ class Robot:
 
 def ee6d(tcp: sapien.Pose, grip: float) -> np.ndarray:
     """``(10,)``: one arm's share of an ``ee6d`` action."""
-    return np.concatenate([tcp.p, rot6d_from_matrix(matrix_from_quaternion(tcp.q)), [grip]])
+    matrix = tcp.to_transformation_matrix()
+    return np.concatenate([matrix[:3, 3], rot6d_from_matrix(matrix[:3, :3]), [grip]])
 
 
 def check_action(action: np.ndarray, kind: str) -> np.ndarray:
@@ -285,6 +293,6 @@ def _refuse_degenerate(asked: str, values: np.ndarray, kind: str) -> None:
         if kind == "ee" and np.linalg.norm(share[3:7]) < 1e-6:
             raise RollpoolError(asked, f"a zero quaternion ({side})", "give a unit wxyz quaternion")
         if kind == "ee6d":
-            columns = share[3:9].reshape(3, 2).T
-            if np.linalg.norm(np.cross(*columns)) < 1e-6:
+            x, y = share[3:9].reshape(3, 2).T
+            if (x @ x) * (y @ y) - (x @ y) ** 2 < 1e-12:  # the area that they span, squared
                 raise RollpoolError(asked, f"a rot6d that spans no plane ({side})", "repair it")

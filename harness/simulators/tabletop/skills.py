@@ -24,9 +24,11 @@ _CLEARANCE = 0.03
 #: A hand passes over everything this close to its way: half a hand's breadth, and a margin.
 _HALF_HAND = 0.085
 #: How far above its goal a hand stops travelling when nothing is in the way.
-_APPROACH = 0.08
+_APPROACH = 0.06
 #: A hand this near to where it belongs (metres, radians) is there.
 _NEAR, _ALIGNED = 0.012, 0.12
+#: A hand this far from the middle of what it handed over lets it be carried away.
+_CLEAR_OF_HANDED = 0.14
 _DOWN = sapien.Pose(q=[0.0, 0.0, 1.0, 0.0])
 #: Lowest TCP above the table that keeps the fingertips off it.
 FLOOR = FINGER_TIP + 0.006
@@ -46,9 +48,16 @@ def reaching_arm(*points: np.ndarray) -> str:
     return min(worst, key=lambda side: worst[side])
 
 
-def square_yaw(yaw: float, symmetry: float = math.pi / 2) -> float:
-    """The yaw nearest to 0 that looks the same on a thing with this rotational symmetry."""
-    return yaw - symmetry * round(yaw / symmetry)
+def like_yaw(yaw: float, symmetry: float, near: float = 0.0) -> float:
+    """The yaw nearest to ``near`` that is the same for a thing or a hand of this symmetry, e.g.
+    ``pi / 2`` for a square block, ``pi`` for a hand."""
+    return yaw - symmetry * round((yaw - near) / symmetry)
+
+
+def yaw_of(tcp: sapien.Pose) -> float:
+    """The yaw of a hand that points down: the direction square to its closing axis."""
+    closing = tcp.to_transformation_matrix()[:3, 1]
+    return math.atan2(-closing[0], closing[1])
 
 
 def move(side: str, tcp: sapien.Pose, grip: float, speed: float = TRAVEL, hold: int = 0) -> Waypoint:
@@ -146,16 +155,12 @@ def place(
     Args:
         grasp: where ``pick`` will take it; needed while the arm does not hold it yet.
     """
-    held = world.holds(side, name)
-    tcp = world.robot.arms[side].commanded_tcp() if held or grasp is None else grasp
+    tcp = world.robot.arms[side].commanded_tcp()
+    if not world.holds(side, name):  # lift only: how it lies in the hand decides the way on
+        start = grasp if grasp is not None else tcp
+        return [move(side, shifted(start, np.array([0, 0, _APPROACH])), 0.0)]
     goal = there * world.pose(name).inv() * tcp
-    plan = []
-    if not held:  # seen from the grasp: lift, over, down; planned anew once it is held
-        plan.append(move(side, shifted(tcp, np.array([0, 0, _APPROACH])), 0.0))
-        plan.append(move(side, shifted(goal, np.array([0, 0, _APPROACH])), 0.0))
-        plan.append(move(side, goal, 0.0, CAREFUL))
-    elif not _arrived(tcp, goal):
-        plan += _approach(world, side, goal, 0.0, load=name)
+    plan = [] if _arrived(tcp, goal) else _approach(world, side, goal, 0.0, load=name)
     plan.append(move(side, goal, 1.0, hold=2))
     return [*plan, *retreat(goal, side)]
 
@@ -200,14 +205,14 @@ def push(
     distance = float(np.linalg.norm(way))
     ahead = way / max(distance, 1e-6)
     behind = reach + 0.012
-    yaw = math.atan2(ahead[1], ahead[0])
-    yaw = square_yaw(yaw, math.pi)  # the hand pushes with either side
+    now = world.robot.arms[side].commanded_tcp()
+    # The hand pushes with either side: the one it need not turn round for.
+    yaw = like_yaw(math.atan2(ahead[1], ahead[0]), math.pi, near=yaw_of(now))
     z = world.table_height + height
 
     def at(back: float) -> sapien.Pose:
         return pointing_down(np.array([*(here[:2] - back * ahead), z]), yaw)
 
-    now = world.robot.arms[side].commanded_tcp()
     offset = now.p[:2] - here[:2]
     aside = abs(float(offset @ [-ahead[1], ahead[0]]))
     ready = aside < 0.02 and -float(offset @ ahead) > behind - 0.02 and abs(now.p[2] - z) < _NEAR
@@ -216,10 +221,17 @@ def push(
 
 
 def pull(
-    world: World, side: str, mechanism: str, grasp: sapien.Pose, to: float, *, steps: int = 8
+    world: World,
+    side: str,
+    mechanism: str,
+    grasp: sapien.Pose,
+    to: float,
+    *,
+    steps: int = 8,
+    opening: float = 1.0,
 ) -> list[Waypoint]:
     """Take a mechanism's handle at ``grasp`` (TCP, world) and move its joint to ``to``."""
-    plan = pick(world, side, mechanism, grasp)
+    plan = pick(world, side, mechanism, grasp, opening=opening)
     tcp = grasp if plan else world.robot.arms[side].commanded_tcp()
     start = world.joint(mechanism)
     for step in range(1, steps + 1):
@@ -280,16 +292,14 @@ def hand_over(
     if taking and giving:
         return [move(giver, given, 1.0, hold=1), *retreat(given, giver)]
     if taking:
-        return retreat(given, giver) if arms[giver].grip < 0.95 else []
+        near = np.linalg.norm(given.p - world.pose(name).p) < _CLEAR_OF_HANDED
+        return retreat(given, giver) if near else []
     goal = meeting * world.pose(name).inv() * given
     plan = [] if _arrived(given, goal) else travel(world, giver, goal, 0.0, load=name)
     if not _arrived(given, goal):
         plan.append(move(giver, goal, 0.0, CAREFUL))
     grasp = meeting * take
-    now = arms[taker].commanded_tcp()
-    if not _arrived(now, grasp):
-        if not _in_funnel(now, grasp):
-            plan.append(move(taker, grasp * sapien.Pose([0, 0, -_APPROACH]), 1.0))
-        plan.append(move(taker, grasp, 1.0, CAREFUL))
+    if not _arrived(arms[taker].commanded_tcp(), grasp):
+        plan += _approach(world, taker, grasp, 1.0)
     plan.append(move(taker, grasp, 0.0, hold=2))
     return [*plan, move(giver, goal, 1.0, hold=1), *retreat(goal, giver)]

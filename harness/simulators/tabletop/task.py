@@ -30,10 +30,8 @@ import numpy as np
 
 from harness.simulators.tabletop.bodies import Body, Mechanism, Placed, Zone
 from harness.simulators.tabletop.expert import Waypoint
+from harness.simulators.tabletop.robot import HOME_XY
 from harness.simulators.tabletop.world import World
-
-#: Where the hands start, table coordinates of the left one.
-HOME_XY = (-0.21, 0.28)
 
 
 class Task(abc.ABC):

@@ -16,9 +16,16 @@ def turned(yaw: float) -> Quaternion:
 
 
 def cup(
-    name: str, material: str, radius: float = 0.030, height: float = 0.085, mass: float = 0.15
+    name: str,
+    material: str,
+    radius: float = 0.030,
+    height: float = 0.085,
+    mass: float = 0.15,
+    *,
+    hollow: bool = False,
 ) -> Body:
-    """A hollow cup: a floor and a ring of wall segments, so that something can be poured."""
+    """A cup: a floor and a ring of wall segments. Something can be poured only from a ``hollow``
+    one, whose many shapes cost physics; any other is one cylinder that looks the same."""
     wall, count = 0.004, 10
     width = radius * math.tan(math.pi / count)
     segments = tuple(
@@ -32,11 +39,16 @@ def cup(
                 height / 2,
             ),
             turn=turned(angle),
+            solid=hollow,
         )
         for angle in (2 * math.pi * k / count for k in range(count))
     )
-    floor = Part("cylinder", (radius - wall / 2, 0.003), material, at=(0, 0, 0.003))
-    return Body(name, (floor, *segments), radius * 1.06, height, mass, friction=0.9)
+    floor = Part("cylinder", (radius - wall / 2, 0.003), material, at=(0, 0, 0.003), solid=hollow)
+    filled = Part(
+        "cylinder", (radius, height / 2), material, at=(0, 0, height / 2), visible=False
+    )
+    parts = (floor, *segments) if hollow else (filled, floor, *segments)
+    return Body(name, parts, radius * 1.06, height, mass, friction=0.9)
 
 
 def block(

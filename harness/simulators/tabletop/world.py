@@ -9,6 +9,7 @@ the table top is at x = y = 0.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,23 +18,29 @@ import sapien
 
 from harness.simulators.tabletop.bodies import Body, Mechanism, Placed
 from harness.simulators.tabletop.builders import build_body, build_mechanism
-from harness.simulators.tabletop.robot import Robot
+from harness.simulators.tabletop.robot import CONTROL_HZ, Robot
 from harness.simulators.tabletop.scenes import Scene
 from harness.simulators.tabletop.things import turned
 
-PHYSICS_HZ, CONTROL_HZ = 240, 20
+PHYSICS_HZ = 240
 SUBSTEPS = PHYSICS_HZ // CONTROL_HZ
 _SETTLE_STEPS = 60
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A contact of the robot in the last physics step; ``impulse`` in newton seconds."""
+    """A contact of one of the robot's links in the last physics step."""
 
     side: str
     link: str
     body: str
-    impulse: float
+    contact: sapien.physx.PhysxContact
+
+    @property
+    def impulse(self) -> float:
+        """Newton seconds; 0 for things that are merely close. Worked out only when asked for:
+        few of the thousands of contacts of an episode are."""
+        return math.hypot(*sum(point.impulse for point in self.contact.points))
 
 
 class World:
@@ -99,12 +106,12 @@ class World:
 
     def _settle(self) -> None:
         for _ in range(_SETTLE_STEPS):
-            self.advance(1.0, 0.0)
+            self.advance(1.0)
         self.physics_steps = 0
 
-    def advance(self, fraction: float, rate: float) -> None:
+    def advance(self, fraction: float) -> None:
         """One physics step, the arms driven to ``fraction`` of their control step."""
-        self.robot.drive(fraction, rate)
+        self.robot.drive(fraction)
         self.sapien_scene.step()
         self.physics_steps += 1
         self.touches = list(self._robot_touches())
@@ -117,7 +124,7 @@ class World:
         """
         self.robot.aim(action, kind)
         for substep in range(1, SUBSTEPS + 1):
-            self.advance(substep / SUBSTEPS, CONTROL_HZ)
+            self.advance(substep / SUBSTEPS)
             yield
 
     def _robot_touches(self) -> Iterator[Touch]:
@@ -127,10 +134,7 @@ class World:
             if link is None:
                 link, body = self._links.get(second), self._owners.get(first)
             if link is not None and body is not None:
-                push = sum(point.impulse for point in contact.points)
-                impulse = float(np.linalg.norm(push))
-                if impulse > 0.0:
-                    yield Touch(*link, body, impulse)
+                yield Touch(*link, body, contact)
 
     @property
     def loose(self) -> tuple[str, ...]:
@@ -170,16 +174,15 @@ class World:
 
     def touched(self, name: str) -> bool:
         """Whether the robot touched a thing in the last physics step."""
-        return any(touch.body == name for touch in self.touches)
+        return any(touch.body == name and touch.impulse > 0.0 for touch in self.touches)
 
     def holds(self, side: str, name: str) -> bool:
         """Whether both fingers of an arm squeeze a thing."""
         arm = self.robot.arms[side]
-        fingers = {t.link for t in self.touches if t.side == side and t.body == name}
-        return (
-            {finger.name for finger in arm.fingers} <= fingers
-            and arm.grip < arm.measured_joints()[-1] - 0.02
-        )
+        if arm.grip > arm.measured_joints()[-1] - 0.02:
+            return False
+        mine = (t for t in self.touches if t.side == side and t.body == name)
+        return {finger.name for finger in arm.fingers} <= {t.link for t in mine if t.impulse > 0.0}
 
     def holder(self, name: str) -> str | None:
         """The arm that holds a thing."""

@@ -22,7 +22,8 @@ class Scene:
     ``furniture`` holds ``fixed`` bodies, placed relative to the middle of the table top, which is
     at the origin and ``table_height`` above the floor; hitting any of it is a collision.
     ``work_area`` (x from, x to, y from, y to) is where obstacles may stand, and ``obstacles`` make
-    one each, given its name: loose things 8 to 17 cm tall.
+    one each, given its name: loose things 14 to 19 cm tall, so that a hand or what it carries
+    runs into them at the height it works at, and not the forearm above it.
     """
 
     name: str

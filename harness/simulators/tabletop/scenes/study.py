@@ -54,9 +54,9 @@ SCENE = Scene(
     ),
     work_area=(-0.32, 0.20, -0.45, 0.45),
     obstacles=(
-        partial(bottle, material="teal", height=0.165),
-        partial(can, material="orange", height=0.12),
-        partial(block, material="walnut", half=(0.026, 0.026, 0.065)),
-        partial(can, material="navy", radius=0.032, height=0.10),
+        partial(bottle, material="teal", height=0.19),
+        partial(can, material="orange", height=0.16),
+        partial(block, material="walnut", half=(0.026, 0.026, 0.085)),
+        partial(can, material="navy", radius=0.032, height=0.15),
     ),
 )

@@ -89,7 +89,7 @@ class PressBell(Task):
 
 
 class PushBookToMark(Task):
-    """Push a lying book straight ahead until it lies in the painted frame."""
+    """Push a lying book from the middle of the desk outwards, until it lies in the painted frame."""
 
     name = "push_book_to_mark"
     targets = ("book",)
@@ -97,9 +97,10 @@ class PushBookToMark(Task):
     _TOLERANCE = 0.025
 
     def layout(self, rng: np.random.Generator) -> None:
-        side, yaw = rng.choice([-1.0, 1.0]), rng.uniform(-0.45, 0.45)
-        x, y = rng.uniform(-0.20, -0.10), side * rng.uniform(0.10, 0.30)
-        way = rng.uniform(0.11, 0.21)
+        side = rng.choice([-1.0, 1.0])
+        yaw = side * (math.pi / 2 + rng.uniform(-0.4, 0.4))
+        x, y = rng.uniform(-0.16, 0.02), side * rng.uniform(0.06, 0.16)
+        way = rng.uniform(0.11, 0.20)
         self.put(book("book", "navy", self._HALF), x, y, yaw)
         self.put(
             mark("mark", "white", (self._HALF[0] + 0.012, self._HALF[1] + 0.012)),
@@ -121,11 +122,21 @@ class PushBookToMark(Task):
             world, side, "book", mark_at, reach=self._HALF[0], height=skills.FLOOR
         )
 
+    def _behind(self) -> tuple[float, float]:
+        """Where the hand comes down to push."""
+        book_at = self.place_of("book")
+        back = self._HALF[0] + 0.04
+        return (
+            book_at.xy[0] - back * math.cos(book_at.yaw),
+            book_at.xy[1] - back * math.sin(book_at.yaw),
+        )
+
     def keep_clear(self) -> list[Zone]:
-        start, end = self.place_of("book"), self.place_of("mark")
-        back = (0.13 * math.cos(start.yaw), 0.13 * math.sin(start.yaw))
-        behind = (start.xy[0] - back[0], start.xy[1] - back[1])
-        return [Zone(behind, end.xy, self._HALF[1] + 0.03)]
+        return [Zone(self._behind(), self.place_of("mark").xy, self._HALF[1] + 0.015)]
+
+    def route(self) -> list[tuple[float, float]]:
+        home = super().route()[0]
+        return [home, self._behind(), self.place_of("mark").xy]
 
 
 TASKS = (PutCupInBox, PressBell, PushBookToMark)
