@@ -33,6 +33,10 @@ class _Episode:
             self.errors[row.attempt] = row
 
 
+#: What an episode without rows looks like; never added to.
+_UNTRIED = _Episode()
+
+
 def _telling(row: Row) -> tuple[bool, str, str]:
     """Which of two error rows of one attempt to go by: the owner's own says more than its death."""
     assert row.error is not None
@@ -79,10 +83,12 @@ class Budget:
     def quarantined(self, manifest: str, position: int) -> str | None:
         """Why the episode is set aside; None while it is not."""
         episode = self._get(manifest, position)
+        if episode.settled or not episode.errors:
+            return None
         kinds = Counter(_kind(row) for row in episode.errors.values())
         lost = kinds[LOST]
         spent = kinds.total() - lost > self._retries or lost > self._lost_retries
-        if episode.settled or not spent:
+        if not spent:
             return None
         last = episode.errors[max(episode.errors)]
         counts = ", ".join(f"{kind} x{n}" for kind, n in sorted(kinds.items()))
@@ -95,7 +101,7 @@ class Budget:
         return self.settled(manifest, position) or bool(self.quarantined(manifest, position))
 
     def _get(self, manifest: str, position: int) -> _Episode:
-        return self._episodes.get((manifest, position)) or _Episode()
+        return self._episodes.get((manifest, position), _UNTRIED)
 
 
 class Streak:
@@ -116,7 +122,6 @@ class Streak:
         else:
             self._failed[row.manifest, row.position] = _kind(row)
 
-    @property
     def verdict(self) -> str | None:
         """Why this worker should stop; None while it need not."""
         if len(self._failed) < self._limit:

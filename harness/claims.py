@@ -104,7 +104,9 @@ class Claims:
         left = [s for s in self._standings if not s.complete]
         if not left:
             return None
-        seconds = min(self._heartbeat.interval, 1.0) * (0.5 + self._chance.random() / 2)
+        # Asking costs listings in each cell that is left, and many may wait for the same few.
+        seconds = min(self._heartbeat.interval, 0.9 + len(left) / 10)
+        seconds *= 0.5 + self._chance.random() / 2
         return Wait(seconds, sum(len(positions) for s in left for positions in s.left.values()))
 
     def may_record(self, batch: Batch) -> bool:
@@ -226,7 +228,7 @@ class Claims:
         self._heartbeat.beat(claim=str(claim), episode=None, step=0, state="running")
         self._idle = False
         if self._clock() - began > self._heartbeat.ttl / 2:
-            self._lapses = -1  # nobody's record named the claim for so long: look before trusting it
+            self._lapses = -1  # no record named the claim for so long: look before trusting it
         if dead:
             self._bury(standing, dead)
         left = standing.left.get(claim.shard, ())

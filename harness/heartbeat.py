@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from harness.errors import RollpoolError
 from harness.filesystem import Filesystem
 from harness.paths import RunPaths
+from harness.proc import Process, started
 
 #: A heartbeat as read from disk; its keys are in DESIGN.md.
 Record: TypeAlias = Mapping[str, Any]
@@ -73,36 +74,6 @@ class WorkerId(str):
     def new(cls) -> WorkerId:
         host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())
         return cls(f"{host}-{os.getpid()}-{secrets.token_hex(8)}")
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process as another one on the same machine can recognise it."""
-
-    boot_id: str
-    pid_ns: str  # empty where /proc shows another namespace's processes: then nothing is proof
-    pid: int
-    start_time: int
-
-    @classmethod
-    def this(cls) -> Process:
-        pid = os.getpid()
-        try:
-            boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-            own = os.readlink("/proc/self") == str(pid)
-            return cls(boot_id, os.readlink("/proc/self/ns/pid") if own else "", pid, started(pid))
-        except OSError:
-            return cls("", "", pid, 0)
-
-
-def started(pid: int) -> int:
-    """When process ``pid`` started, in ticks since boot; 0 if there is no such living process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    state, *fields = stat.rpartition(")")[2].split()
-    return 0 if state in "ZX" else int(fields[18])
 
 
 class Heartbeat:
@@ -303,15 +274,19 @@ class Observer:
         return self.dead(worker)
 
     def _read_all(self, gap: float) -> None:
-        # A gap longer than an interval says that this observer slept, not that the others did.
         for sighting in self._seen.values():
-            sighting.unchanged += min(gap, sighting.record["interval"])
+            sighting.unchanged += self._credit(gap, sighting.record["interval"])
         for claim in self._unnamed:
-            self._unnamed[claim] += min(gap, self.interval)
+            self._unnamed[claim] += self._credit(gap, self.interval)
         for name in self._fs.names(self._workers):
             worker, _, suffix = name.rpartition(".")
             if suffix == "json" and not (worker in self._seen and self._seen[worker].final):
                 self._read(worker)
+
+    @staticmethod
+    def _credit(gap: float, interval: float) -> float:
+        """A gap longer than an interval says that this observer slept, not that the others did."""
+        return min(gap, interval)
 
     def _read(self, worker: str) -> None:
         try:

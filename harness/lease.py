@@ -125,13 +125,11 @@ class LeaseBook:
         self.refresh(shard)
         if not made:
             return None
-        known = self._shards[shard].setdefault(claim, set())
-        if known or self._contested(claim, dead):
+        if self._markers(claim) or self._contested(claim, dead):
             # Whoever lists second sees the first, so one of two that overlap backs off. At worst
             # both do.
             self.finish(claim, RELEASED)
             return None
-        self._store(shard, self._shards[shard])
         return claim
 
     def finish(self, claim: Claim, marker: str) -> None:
@@ -143,8 +141,14 @@ class LeaseBook:
         except FileNotFoundError:
             self._make_shard(claim)
             self._fs.create(file)
-        self._shards.setdefault(claim.shard, {}).setdefault(claim, set()).add(marker)
-        self._store(claim.shard, self._shards[claim.shard])
+        self._markers(claim).add(marker)
+
+    def _markers(self, claim: Claim) -> set[str]:
+        """The markers of ``claim``, which is real even if the last listing did not show it."""
+        claims = self._shards.setdefault(claim.shard, {})
+        if claim not in claims:
+            self._store(claim.shard, {**claims, claim: set()})
+        return self._shards[claim.shard][claim]
 
     def _with(self, which: Callable[[set[str]], bool], shards: Collection[int]) -> set[Claim]:
         names = (item for s in shards or self._shards for item in self._shards[s].items())

@@ -85,13 +85,14 @@ class Standing:
     def recorded(self, row: Row) -> None:
         """A row that this worker has put on disk."""
         self.budget.add(row)
-        self._prune(shard_of(row.position))
+        self._drop(row.position)
 
     def finish(self, claim: Claim, marker: str) -> None:
         """Close a claim of which all rows are known here."""
         self.book.finish(claim, marker)
         self._accounted.add(claim)
-        self._prune(claim.shard)
+        for position in range(claim.first, claim.last + 1):
+            self._drop(position)
 
     def over(self, position: int) -> bool:
         """Whether nobody need run it, by rows or by a finished claim that is not void."""
@@ -136,7 +137,15 @@ class Standing:
         )  # fmt: skip
 
     def _prune(self, shard: int) -> None:
-        left = [position for position in self._all.get(shard, ()) if not self.over(position)]
-        self.left[shard] = left
-        if not left:
-            del self.left[shard]
+        self._keep(shard, [p for p in self._all.get(shard, ()) if not self.over(p)])
+
+    def _drop(self, position: int) -> None:
+        shard = shard_of(position)
+        if self.over(position):
+            self._keep(shard, [p for p in self.left.get(shard, ()) if p != position])
+
+    def _keep(self, shard: int, left: list[int]) -> None:
+        if left:
+            self.left[shard] = left
+        else:
+            self.left.pop(shard, None)

@@ -1,0 +1,83 @@
+"""Decisions from rows: independent of order and repetition."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.budget import Budget, Streak
+from harness.records import Row
+from tests.lease.world import manifest, row
+
+BANK = manifest("a", 9)
+
+
+def made(attempt: int, outcome: str, kind: str = "crash", worker: str = "h1-1") -> Row:
+    return row(BANK, 0, attempt, worker, outcome, kind)
+
+
+def budget(*rows: Row) -> Budget:
+    filled = Budget(retries=2, lost_retries=4)
+    for each in rows:
+        filled.add(each)
+    return filled
+
+
+ROWS = st.builds(
+    made,
+    st.integers(1, 8),
+    st.sampled_from(["error"] * 9 + ["fail"]),
+    st.sampled_from(["crash", "lost", "timeout"]),
+    st.sampled_from(["h1-1", "h1-2", "h2-3"]),
+)
+
+
+@given(st.lists(ROWS, max_size=12), st.randoms(use_true_random=False))
+def test_order_and_repetition_change_nothing(rows: list[Row], chance: random.Random) -> None:
+    shuffled = rows + chance.sample(rows, len(rows) // 2)
+    chance.shuffle(shuffled)
+    for question in ("settled", "attempts", "quarantined", "over", "failed", "error_hosts"):
+        asked = [getattr(budget(*some), question)(BANK.hash, 0) for some in (rows, shuffled)]
+        assert asked[0] == asked[1], question
+
+
+def test_three_errors_set_an_episode_aside_with_its_reasons() -> None:
+    errors = [made(1, "error"), made(2, "error", "timeout", "h2-1"), made(3, "error")]
+    assert budget(*errors[:2]).quarantined(BANK.hash, 0) is None
+    reason = budget(*errors).quarantined(BANK.hash, 0)
+    assert reason == "3 errors (crash x2, timeout x1) on h1, h2; the last: as scripted"
+
+
+def test_an_outcome_settles_whatever_went_wrong() -> None:
+    errors = [made(attempt, "error") for attempt in range(1, 9)]
+    settled = budget(*errors, made(2, "fail"))
+    assert settled.settled(BANK.hash, 0)
+    assert settled.quarantined(BANK.hash, 0) is None
+    assert settled.over(BANK.hash, 0)
+
+
+def test_deaths_have_a_budget_of_their_own() -> None:
+    deaths = [made(attempt, "error", "lost") for attempt in range(1, 6)]
+    assert budget(*deaths[:4]).quarantined(BANK.hash, 0) is None
+    assert budget(*deaths).quarantined(BANK.hash, 0)
+    assert budget(*deaths).error_hosts(BANK.hash, 0) == set()
+
+
+def test_one_attempt_spends_once_and_the_owners_word_goes_before_its_death() -> None:
+    late = budget(made(1, "error", "lost", "h2-1"), made(1, "error", "timeout"))
+    assert late.error_hosts(BANK.hash, 0) == {"h1"}
+    assert late.has(BANK.hash, 0, 1)
+    assert not late.has(BANK.hash, 0, 2)
+
+
+def test_a_worker_that_fails_everywhere_is_told_so() -> None:
+    streak = Streak(limit=3)
+    for position in (0, 0, 0, 1):
+        streak.add(row(BANK, position, 1, "h1-1", "error", "crash"))
+    assert streak.verdict() is None  # two episodes only
+    streak.add(row(BANK, 2, 1, "h1-1", "error", "stall"))
+    assert streak.verdict() == "3 different episodes in a row ended in error (crash, stall)"
+    streak.add(row(BANK, 3, 1, "h1-1", "fail", ""))
+    assert streak.verdict() is None

@@ -1,0 +1,276 @@
+"""Order, economy, budgets, and each hole that was once real."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+
+import pytest
+
+from harness.claims import Wait
+from harness.heartbeat import Heartbeat
+from tests.lease.conftest import TTL, Cluster, Member
+from tests.lease.world import manifest, row
+
+
+def test_the_order_of_work(cluster: Cluster) -> None:
+    cells = [manifest(digit, 6) for digit in "abc"]
+    first, second = cluster.join(*cells), cluster.join(*cells)
+    assert first.take().manifest == cells[0]
+    assert second.take().manifest == cells[1]  # an untouched cell, not the first one's
+    assert [first.take().positions for _ in range(5)] == [(p,) for p in range(1, 6)]
+    assert first.take().manifest == cells[2]
+    assert [second.take().manifest for _ in range(5)] == [cells[1]] * 5
+    assert second.take().manifest == cells[2]  # joins what is left
+
+
+def test_who_joins_takes_the_cell_with_the_most_left(cluster: Cluster) -> None:
+    cells = [manifest("a", 3), manifest("b", 9)]
+    first, second, third = (cluster.join(*cells) for _ in range(3))
+    first.take()
+    second.take()
+    assert third.take().manifest == cells[1]
+
+
+def test_nothing_left_is_none_and_something_held_is_wait(cluster: Cluster) -> None:
+    first, second = cluster.join(manifest("a", 1)), cluster.join(manifest("a", 1))
+    batch = first.take()
+    waiting = second.claims.next()
+    assert isinstance(waiting, Wait)
+    assert waiting.episodes == 1
+    first.run(batch)
+    assert second.claims.next() is None
+
+
+@pytest.mark.parametrize(("size", "minibatch"), [(1000, 1), (1000, 10), (100, 0)])
+def test_a_claim_costs_a_handful_of_calls(cluster: Cluster, size: int, minibatch: int) -> None:
+    member = cluster.join(*(manifest(d, size // 4) for d in "abcd"), minibatch=minibatch)
+    assert len(member.work()) == size
+    assert member.fs.calls.total() <= 5 * size
+
+
+def test_a_claim_costs_the_same_in_a_long_queue(cluster: Cluster) -> None:
+    member = cluster.join(manifest("a", 100_000))
+    before, claims = member.fs.calls.total(), 300
+    for _ in range(claims):
+        member.run(member.take())
+    assert member.fs.calls.total() - before <= 5 * claims
+
+
+def test_workers_in_one_cell_do_not_race_for_each_batch(cluster: Cluster) -> None:
+    members = [cluster.join(manifest("a", 640)) for _ in range(8)]
+    while len(cluster.rows) < 600:
+        for member in members:
+            member.run(member.take())
+    assert sum(m.fs.calls.total() for m in members) <= 5 * len(cluster.rows)
+    assert len({r.position for r in cluster.rows}) == len(cluster.rows)
+
+
+def test_raising_the_test_number_runs_what_is_new(cluster: Cluster) -> None:
+    bank = manifest("a", 10)
+    assert cluster.join(dataclasses.replace(bank, selected=4), minibatch=4).work() == [0, 1, 2, 3]
+    assert cluster.join(dataclasses.replace(bank, selected=6), minibatch=4).work() == [4, 5]
+    assert sorted(cluster.join(bank, minibatch=4).work()) == [6, 7, 8, 9]
+
+
+def test_another_minibatch_goes_on_where_the_first_stopped(cluster: Cluster) -> None:
+    first = cluster.join(manifest("a", 10), minibatch=4)
+    first.run(first.take())
+    assert sorted(cluster.join(manifest("a", 10), minibatch=3).work()) == [4, 5, 6, 7, 8, 9]
+
+
+def test_minibatches_that_differ_at_the_same_time_do_not_overlap(cluster: Cluster) -> None:
+    narrow = cluster.join(manifest("a", 8), minibatch=2)
+    wide = cluster.join(manifest("a", 8), minibatch=4)
+    taken = [narrow.take().positions, wide.take().positions, narrow.take().positions]
+    assert len(set().union(*taken)) == sum(map(len, taken))
+
+
+def test_a_further_bank_is_further_work(cluster: Cluster) -> None:
+    cluster.join(manifest("a", 3)).work()
+    assert cluster.join(manifest("a", 3), manifest("b", 2)).work() == [0, 1]
+
+
+def test_positions_that_are_not_selected_are_never_covered(cluster: Cluster) -> None:
+    gap = dataclasses.replace(manifest("a", 6), repeated=frozenset({2, 3}))
+    member = cluster.join(gap, minibatch=0)
+    assert [member.take().positions, member.take().positions] == [(0, 1), (4, 5)]
+
+
+def test_removing_the_leases_loses_nothing_that_is_recorded(cluster: Cluster) -> None:
+    watcher, worker = cluster.join(manifest("a", 6)), cluster.join(manifest("a", 6))
+    watcher.run(watcher.take())
+    for _ in range(3):
+        worker.run(worker.take())
+    shutil.rmtree(cluster.paths.leases)
+    watcher.work()
+    assert sorted(r.position for r in cluster.rows) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_done_marker_without_rows_is_void(cluster: Cluster) -> None:
+    cluster.join(manifest("a", 4)).work()
+    cluster.rows[:] = [r for r in cluster.rows if r.position != 2]
+    late = cluster.join(manifest("a", 4))
+    assert late.take().positions == (2,)
+    assert late.claims.next().__class__ is Wait
+
+
+def test_an_error_is_tried_again_until_its_budget_is_spent(cluster: Cluster) -> None:
+    member = cluster.join(manifest("a", 2))
+    for _ in range(2):
+        member.run(member.take(), "error")
+    attempts = []
+    while batch := member.claims.next():
+        attempts.append(batch.attempt)  # type: ignore[union-attr]
+        member.run(batch, "error")  # type: ignore[arg-type]
+    assert attempts == [2, 2, 3, 3] or attempts == [2, 3, 2, 3]
+
+
+def test_a_host_leaves_its_own_errors_to_others(cluster: Cluster) -> None:
+    sick, well = cluster.join(host="h1"), cluster.join(host="h2")
+    for outcome in ("error", "success", "success", "success"):
+        sick.run(sick.take(), outcome)
+    assert isinstance(sick.claims.next(), Wait)
+    assert well.take().positions == (0,)
+
+
+def test_what_is_given_back_costs_nothing(cluster: Cluster) -> None:
+    first, second = cluster.join(manifest("a", 1)), cluster.join(manifest("a", 1))
+    first.claims.finish(first.take(), "released")
+    batch = second.take()
+    assert (batch.positions, batch.attempt) == ((0,), 2)
+    assert cluster.rows == []
+
+
+def test_the_dead_are_replaced_at_once_on_proof(cluster: Cluster) -> None:
+    victim, heir = cluster.join(manifest("a", 1)), cluster.join(manifest("a", 1))
+    victim.begin(victim.take(), 0)
+    assert isinstance(heir.claims.next(), Wait)
+    cluster.die(victim)
+    assert heir.take().attempt == 2
+    lost = cluster.rows[-1]
+    assert (lost.error or {})["kind"] == "lost"
+    assert (lost.position, lost.attempt) == (0, 1)
+
+
+def test_an_episode_that_kills_its_workers_is_set_aside(cluster: Cluster) -> None:
+    deaths = 0
+    while True:
+        worker = cluster.join(manifest("a", 1))
+        batch = worker.claims.next()
+        if batch is None:
+            break
+        worker.begin(batch, 0)  # type: ignore[arg-type]
+        cluster.die(worker)
+        deaths += 1
+    assert deaths == 1 + 4
+    reason = worker.claims._standings[0].budget.quarantined("a" * 64, 0)
+    assert reason and "lost x5" in reason
+
+
+def test_a_pid_of_another_namespace_proves_nothing(cluster: Cluster) -> None:
+    owner = cluster.join(manifest("a", 1), namespace="one")
+    other = cluster.join(manifest("a", 1), namespace="two")
+    owner.take()
+    cluster.pids.clear()  # what /proc of another namespace shows
+    assert isinstance(other.claims.next(), Wait)
+
+
+def frozen(cluster: Cluster) -> tuple[Member, Member]:
+    return cluster.join(manifest("a", 1), host="h1"), cluster.join(manifest("a", 1), host="h2")
+
+
+def test_a_frozen_owner_is_replaced_after_ttl_and_stops_when_it_wakes(cluster: Cluster) -> None:
+    owner, heir = frozen(cluster)
+    batch = owner.take()
+    owner.begin(batch, 0)
+    assert isinstance(heir.claims.next(), Wait)
+    cluster.pass_time(TTL - TTL / 10, beating=[heir], looking=heir)
+    assert isinstance(heir.claims.next(), Wait)
+    cluster.pass_time(TTL / 5, beating=[heir], looking=heir)
+    assert heir.take().attempt == 2
+    owner.heartbeat.alive()
+    owner.heartbeat.tick()  # its thread wakes first
+    assert not owner.claims.may_record(batch)
+
+
+def test_a_short_freeze_costs_a_listing_and_no_episode(cluster: Cluster) -> None:
+    owner, _ = frozen(cluster)
+    batch = owner.take()
+    cluster.now += TTL * 0.7
+    assert owner.claims.may_record(batch)
+    before = owner.fs.calls["names"]
+    owner.heartbeat.tick()
+    assert owner.claims.may_record(batch)
+    assert owner.fs.calls["names"] == before
+
+
+def test_everyone_frozen_at_once_takes_nothing_from_anybody(cluster: Cluster) -> None:
+    owner, other = frozen(cluster)
+    owner.take()
+    other.claims.next()
+    cluster.now += 100 * TTL
+    assert isinstance(other.claims.next(), Wait)
+    cluster.pass_time(2 * TTL, beating=[owner, other], looking=other)
+    assert isinstance(other.claims.next(), Wait)
+
+
+def test_a_claim_that_its_living_owner_forgot_is_taken_after_ttl(cluster: Cluster) -> None:
+    owner, other = frozen(cluster)
+    owner.take()
+    owner.heartbeat.beat(claim=None)
+    assert isinstance(other.claims.next(), Wait)
+    cluster.pass_time(TTL * 0.9, beating=[owner, other], looking=other)
+    assert isinstance(other.claims.next(), Wait)
+    cluster.pass_time(TTL * 0.3, beating=[owner, other], looking=other)
+    assert other.take().attempt == 2
+    assert cluster.rows == []  # nobody died
+
+
+def test_a_hung_supervising_loop_stops_the_beats(cluster: Cluster) -> None:
+    owner, heir = frozen(cluster)
+    owner.take()
+    heir.claims.next()
+    for _ in range(20):
+        cluster.now += TTL / 10
+        owner.heartbeat.tick()
+        heir.heartbeat.alive()
+        heir.heartbeat.tick()
+        heir.observer.look()
+    assert heir.take().attempt == 2
+
+
+def test_an_unlinked_heartbeat_stops_its_owner_before_it_is_replaced(cluster: Cluster) -> None:
+    owner, heir = frozen(cluster)
+    owner.take()
+    heir.claims.next()
+    cluster.paths.heartbeat(owner.id).unlink()
+    stopped = replaced = 0.0
+    for step in range(1, 20):
+        cluster.pass_time(TTL / 10, beating=[owner, heir], looking=heir)
+        try:
+            owner.heartbeat.check()
+        except Exception:
+            stopped = stopped or step
+        if not isinstance(heir.claims.next(), Wait):
+            replaced = step
+            break
+    assert 0 < stopped < replaced
+
+
+def test_a_requeued_job_is_another_worker(cluster: Cluster) -> None:
+    owner, _ = frozen(cluster)
+    with pytest.raises(Exception, match="two workers of one name"):
+        Heartbeat(cluster.paths, owner.id, TTL)
+
+
+def test_what_the_dead_had_finished_is_not_run_again(cluster: Cluster) -> None:
+    victim = cluster.join(manifest("a", 4), minibatch=4)
+    heir = cluster.join(manifest("a", 4), minibatch=4)
+    batch = victim.take()
+    for position in (0, 1):
+        made = row(batch.manifest, position, 1, victim.id, "fail", "")
+        cluster.rows.append(made)
+    victim.begin(batch, 2)
+    cluster.die(victim)
+    assert heir.take().positions == (2, 3)

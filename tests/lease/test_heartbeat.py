@@ -1,0 +1,166 @@
+"""The record on disk, and what observers make of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import RollpoolError
+from harness.filesystem import Filesystem
+from harness.heartbeat import SIZE, Claim, Heartbeat, Observer, WorkerId
+from harness.paths import RunPaths
+from harness.proc import Process, started
+
+TTL = 10.0
+ELSEWHERE = Process("another boot", "ns", 1, 1)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Failing(Filesystem):
+    broken = False
+
+    def rewrite(self, file: Path, data: bytes) -> None:
+        if self.broken:
+            raise OSError("No space left on device")
+        super().rewrite(file, data)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    return RunPaths(tmp_path)
+
+
+def test_claim_names_are_read_back_and_others_are_not() -> None:
+    claim = Claim("cell", 2, 256, 259, 3)
+    assert Claim.parse("cell", 2, claim.name) == claim
+    assert str(claim) == "cell/2/256-259.3"
+    assert claim.path(Path("/leases")) == Path("/leases/cell/2/256-259.3")
+    for name in ("", "1-2", "1-2.3.done", "-1-2.3", "1-2.3x", ".nfs00000000001"):
+        assert Claim.parse("cell", 2, name) is None
+
+
+def test_worker_ids_are_one_path_component_and_never_the_same() -> None:
+    ids = {WorkerId.new() for _ in range(100)}
+    assert len(ids) == 100
+    assert all("/" not in worker and f"-{os.getpid()}-" in worker for worker in ids)
+
+
+def test_a_record_keeps_its_size_whatever_it_says(paths: RunPaths) -> None:
+    beat = Heartbeat(paths, "w", TTL)
+    for instruction in ("push", "ü" * 400, "x" * 10_000):
+        beat.beat(episode={"position": 3, "instruction": instruction}, state="running")
+        data = paths.heartbeat("w").read_bytes()
+        assert len(data) == SIZE
+        assert json.loads(data)["episode"]["position"] == 3
+    assert json.loads(data)["counter"] == 3
+
+
+def test_a_step_alone_waits_for_the_next_beat(paths: RunPaths) -> None:
+    beat = Heartbeat(paths, "w", TTL)
+    beat.beat(step=7)
+    assert json.loads(paths.heartbeat("w").read_bytes())["step"] == 0
+    beat.tick()
+    assert json.loads(paths.heartbeat("w").read_bytes())["step"] == 7
+
+
+def test_the_thread_beats_and_ends(paths: RunPaths) -> None:
+    beat = Heartbeat(paths, "w", 60.0, interval=0.001)
+    observer = Observer(paths.workers, TTL, process=ELSEWHERE)
+    beat.start()
+    while json.loads(paths.heartbeat("w").read_bytes() or b"{}").get("counter", 0) < 3:
+        beat.alive()
+    beat.end()
+    observer.look()
+    assert observer.dead("w")
+    assert observer.records()["w"]["state"] == "ended"
+
+
+def test_a_failing_disk_stops_the_owner_in_half_its_ttl(paths: RunPaths) -> None:
+    clock, fs = Clock(), Failing()
+    beat = Heartbeat(paths, "w", TTL, fs=fs, clock=clock)
+    fs.broken = True
+    for clock.now in (1.0, 4.0):
+        beat.tick()
+        beat.check()
+    clock.now = TTL / 2 + 0.1
+    beat.alive()
+    beat.tick()
+    with pytest.raises(RollpoolError, match="No space left"):
+        beat.check()
+    fs.broken = False
+    beat.tick()
+    beat.check()
+    assert beat.lapses == 1  # and whatever it held meanwhile is in doubt
+
+
+def test_waking_from_a_freeze_is_a_lapse_and_no_failure(paths: RunPaths) -> None:
+    clock = Clock()
+    beat = Heartbeat(paths, "w", TTL, clock=clock)
+    clock.now = 5 * TTL
+    assert beat.lapses == 1
+    beat.check()
+    beat.alive()
+    beat.tick()
+    assert beat.lapses == 1
+
+
+def test_half_written_and_vanished_records_have_not_moved(paths: RunPaths) -> None:
+    clock = Clock()
+    Heartbeat(paths, "w", TTL)
+    observer = Observer(paths.workers, TTL, clock=clock, process=ELSEWHERE)
+    observer.look()
+    file = paths.heartbeat("w")
+    file.write_bytes(file.read_bytes()[:100])
+    for clock.now in range(1, 6):
+        observer.look()
+    file.unlink()
+    for clock.now in range(6, 10):
+        observer.look()
+    assert not observer.dead("w")
+    clock.now = 10
+    observer.look()
+    assert observer.dead("w")
+
+
+def test_an_observer_that_slept_counts_one_interval(paths: RunPaths) -> None:
+    clock = Clock()
+    Heartbeat(paths, "w", TTL)
+    observer = Observer(paths.workers, TTL, clock=clock, process=ELSEWHERE)
+    observer.look()
+    for clock.now in range(1000, 9001, 1000):
+        observer.look()
+        assert not observer.dead("w")
+
+
+def test_the_ttl_of_the_record_counts(paths: RunPaths) -> None:
+    clock = Clock()
+    Heartbeat(paths, "patient", 3 * TTL, interval=1.0)
+    observer = Observer(paths.workers, TTL, clock=clock, process=ELSEWHERE)
+    for clock.now in range(30):
+        observer.look()
+        assert not observer.dead("patient")
+    clock.now = 30
+    observer.look()
+    assert observer.dead("patient")
+
+
+def test_a_process_is_gone_when_its_pid_is_another_ones_or_a_zombie() -> None:
+    assert started(os.getpid()) == Process.this().start_time > 0
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert started(child.pid) > 0
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
+    assert started(child.pid) == 0
+    child.communicate()
+    assert started(child.pid) == 0

@@ -1,0 +1,160 @@
+"""Tests of the tests: a protocol broken in one place must be caught by the same histories."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.claims import Batch, Claims
+from harness.heartbeat import Claim, Heartbeat, Observer, Record
+from harness.lease import LeaseBook
+from harness.records import Row
+from tests.lease import world as w
+from tests.lease.test_protocol import calm_history, disturbed_history, late_history
+
+SEEDS = 80
+
+
+class TellsTheTime(Heartbeat):
+    def _encode(self) -> bytes:
+        self._counter = self._clock()  # type: ignore[assignment]
+        return super()._encode()
+
+
+class ComparesClocks(Observer):
+    def dead(self, worker: str) -> bool:
+        seen = self._seen[worker]
+        return seen.final or self._clock() - seen.record["counter"] > self.ttl
+
+
+class ConcludesFromItsOwnSleep(Observer):
+    @staticmethod
+    def _credit(gap: float, interval: float) -> float:
+        return gap
+
+
+class IgnoresNamespaces(Observer):
+    def _proven_gone(self, record: Record) -> bool:
+        same = record["boot_id"] == self._self.boot_id
+        return same and self._started(record["pid"]) != record["start_time"]
+
+
+class BelievesItsClaim(LeaseBook):
+    def _contested(self, claim: Claim, dead: Collection[Claim]) -> bool:
+        return False
+
+
+class RemovesTheDead(LeaseBook):
+    """Clears a dead claim away and makes the same name again."""
+
+    removed: frozenset[Claim] = frozenset()
+
+    def try_claim(
+        self, first: int, last: int, recorded: int, dead: Collection[Claim] = ()
+    ) -> Claim | None:
+        view = self._fs
+        assert isinstance(view, w.View)
+        for claim in dead:
+            view.disk.remove(claim.path(self._leases))
+        self.removed |= {*dead}
+        self.refresh(first // 128)
+        return super().try_claim(first, last, recorded, dead)
+
+    def finish(self, claim: Claim, marker: str) -> None:
+        if not (claim in self.removed and marker == "released"):
+            super().finish(claim, marker)
+
+
+class BatchesAreAsLongAsMine(LeaseBook):
+    """Reads only the first number of a name, as if batches were numbered."""
+
+    width = 1
+
+    def try_claim(
+        self, first: int, last: int, recorded: int, dead: Collection[Claim] = ()
+    ) -> Claim | None:
+        self.width = max(self.width, last - first + 1)
+        return super().try_claim(first, last, recorded, dead)
+
+    def _store(self, shard: int, claims: dict[Claim, set[str]]) -> None:
+        super()._store(shard, claims)
+        self._covering = {}
+        for claim in sorted(claims, key=lambda claim: claim.attempt):
+            for position in range(claim.first, claim.first + self.width):
+                self._covering.setdefault(position, []).append(claim)
+
+
+class HoldsDirectoriesOpen(w.View):
+    """Lists through a descriptor that was opened before, with what it showed then."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.cache: dict[Path, tuple[int, list[str]]] = {}
+
+    def names(self, directory: Path) -> list[str]:
+        count, seen = self.cache.get(directory, (0, []))
+        if not count % 4:
+            seen = super().names(directory)
+        self.cache[directory] = count + 1, seen
+        return seen
+
+
+class NeverLooksAgain(Claims):
+    def may_record(self, batch: Batch) -> bool:
+        return True
+
+
+def marks_before_it_records(worker: w.Worker) -> None:
+    while (batch := w.stubborn(worker.claims.next)) is not None:
+        if not isinstance(batch, Batch):
+            worker.pause("wait")
+            continue
+        made = [w.run_episode(worker, batch, position) for position in batch.positions]
+        w.stubborn(functools.partial(worker.claims.finish, batch, "done"))
+        for row in made:
+            worker.pause("record")
+            worker.world.rows.append(row)
+            worker.claims.recorded(row)
+    worker.heartbeat.end()
+
+
+def latest_wins(rows: Iterable[Row]) -> dict[tuple[str, int], Row]:
+    return {(row.manifest, row.position): row for row in rows}
+
+
+Broken = tuple[dict[str, Any], Callable[[w.World, int], None]]
+
+BROKEN: dict[str, Broken] = {
+    "liveness by comparing clocks": (
+        {"heartbeat_type": TellsTheTime, "observer_type": ComparesClocks}, calm_history,
+    ),
+    "an observer trusts its own gap": ({"observer_type": ConcludesFromItsOwnSleep}, calm_history),
+    "a pid of another namespace is proof": ({"observer_type": IgnoresNamespaces}, calm_history),
+    "no listing after the claim": ({"book_type": BelievesItsClaim}, calm_history),
+    "batches named by number": ({"book_type": BatchesAreAsLongAsMine}, calm_history),
+    "listing through a held descriptor": ({"view_type": HoldsDirectoriesOpen}, calm_history),
+    "removal before the claim": ({"book_type": RemovesTheDead}, disturbed_history),
+    "no second look before recording": ({"claims_type": NeverLooksAgain}, disturbed_history),
+    "marker before row": ({"program": marks_before_it_records}, calm_history),
+    "the latest row wins": (
+        {"counted": latest_wins, "scripted_errors": dict.fromkeys(range(6), 1)}, late_history,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_caught(name: str) -> None:
+    changes, history = BROKEN[name]
+    for seed in range(3 if history is late_history else SEEDS):
+        world = w.World(**changes)
+        try:
+            history(world, seed)
+        except w.Violation:
+            return
+        finally:
+            world.close()
+    pytest.fail(f"no history out of {SEEDS} noticed: {name}")
