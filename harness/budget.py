@@ -122,6 +122,7 @@ class Streak:
         else:
             self._failed[row.manifest, row.position] = _kind(row)
 
+    @property
     def verdict(self) -> str | None:
         """Why this worker should stop; None while it need not."""
         if len(self._failed) < self._limit:

@@ -73,11 +73,9 @@ def test_one_attempt_spends_once_and_the_owners_word_goes_before_its_death() -> 
 
 
 def test_a_worker_that_fails_everywhere_is_told_so() -> None:
-    streak = Streak(limit=3)
-    for position in (0, 0, 0, 1):
-        streak.add(row(BANK, position, 1, "h1-1", "error", "crash"))
-    assert streak.verdict() is None  # two episodes only
-    streak.add(row(BANK, 2, 1, "h1-1", "error", "stall"))
-    assert streak.verdict() == "3 different episodes in a row ended in error (crash, stall)"
-    streak.add(row(BANK, 3, 1, "h1-1", "fail", ""))
-    assert streak.verdict() is None
+    streak, verdicts = Streak(limit=3), []
+    for position, outcome in ((0, "error"), (0, "error"), (1, "error"), (2, "error"), (3, "fail")):
+        streak.add(row(BANK, position, 1, "h1-1", outcome, "crash"))
+        verdicts.append(streak.verdict)
+    reason = "3 different episodes in a row ended in error (crash)"
+    assert verdicts == [None, None, None, reason, None]
