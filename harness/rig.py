@@ -80,6 +80,9 @@ class Rig:
                     return self._checked(message["result"])
                 if message:
                     watch.moved(message)
+                elif not self._server.alive():
+                    self._sim.kill()
+                    return watch.error("crash", str(self._server.died()))
         except ProcessDied as died:
             return watch.error("crash", str(died))
         self._sim.kill()

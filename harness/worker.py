@@ -27,6 +27,7 @@ from harness.records import Row
 from harness.rig import Rig
 from harness.run import Run
 from harness.slurm import identity as slurm_identity
+from harness.video import remove_abandoned
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -111,7 +112,7 @@ class Worker:
             self._starting = False
 
     def _run_batch(self, batch: Batch) -> None:
-        """Play its episodes; a rig that breaks gives the rest back, and is mended without a lease."""
+        """Play its episodes; a rig that breaks gives the rest back and is mended without a lease."""
         marker: str | None = RELEASED
         try:
             for position in batch.positions:
@@ -173,8 +174,9 @@ class Worker:
         return self._complete(batch.manifest.episodes[position], **fields)
 
     def _record_lost(self, lost: Lost) -> Row:
-        """The row of an episode over which its worker died."""
+        """The row of an episode over which its worker died; its half video goes."""
         owner = str(lost.owner["worker"])
+        remove_abandoned(self._folder(lost.manifest.cell, owner), owner_dead=True)
         row = self._complete(
             lost.manifest.episodes[lost.position],
             outcome="error",
@@ -220,9 +222,9 @@ class Worker:
             self._metrics[cell] = AppendLog(self._folder(cell))
         self._metrics[cell].append(row.to_json())
 
-    def _folder(self, cell: Cell) -> Path:
+    def _folder(self, cell: Cell, worker: str = "") -> Path:
         policy = self._run.identity["policy"]
-        return self._run.paths.metrics_dir(cell.task, policy, cell.task_config, self.id)
+        return self._run.paths.metrics_dir(cell.task, policy, cell.task_config, worker or self.id)
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:

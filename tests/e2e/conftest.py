@@ -1,0 +1,101 @@
+"""Whole runs as real processes, in a root of their own, with the point simulator."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.paths import CODE
+from harness.records import Row, counted, read_rows
+from harness.variables import VARIABLES
+
+LAUNCHER = CODE / "scripts" / "rollpool"
+SEEDS = range(1, 7)
+DEADLINE_S = 120.0
+
+
+class Home:
+    """An ``EVAL_ROOT`` with a queue of six cells of six seeds, and the command to run in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        self.env = {
+            **clean,
+            "EVAL_ROOT": str(path),
+            "SIMULATOR": "tests.fakes.pointsim:make",
+            "POLICY_NAME": "expert",
+            "BENCH_CONFIG": "clean",
+            "ROBOTWIN_PY": sys.executable,
+            "XVLA_PY": sys.executable,
+            "SEEDS_ROOT": str(path / "bank"),
+            "EVAL_VIDEO": "none",
+            "LEASE_TTL": "5",
+            "POINTSIM_SCRATCH": str(path / "scratch"),
+        }
+
+    def queue(self, *tasks: str, seeds: range = SEEDS) -> Path:
+        """A queue of these tasks in both scenes, with their banks."""
+        lines = []
+        for task in tasks:
+            for scene in ("plane", "hill"):
+                lines.append(f"{scene} {task}\n")
+                bank = self.path / "bank" / task / f"bench_demo_{scene}_clean.txt"
+                bank.parent.mkdir(parents=True, exist_ok=True)
+                bank.write_text(" ".join(map(str, seeds)))
+        file = self.path / "wanted.txt"
+        file.write_text("".join(lines))
+        return file
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness.cli", *arguments],
+            env={**self.env, "PYTHONPATH": str(CODE), **env},
+            cwd=self.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def call(self, *arguments: str, **env: str) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr of ``rollpool``; it must end within the deadline."""
+        with self.start(*arguments, **env) as process:
+            out, err = process.communicate(timeout=DEADLINE_S)
+        return process.returncode, out, err
+
+    def rows(self, run: str) -> list[Row]:
+        return list(read_rows(self.path / "runs" / run / "eval_result"))
+
+    def outcomes(self, run: str) -> Mapping[tuple[str, str, int], tuple[str, int | None, str | None]]:
+        """(scene, task, seed) -> what counts of it."""
+        return {
+            (row.scene, row.task, row.seed): (row.outcome, row.steps, row.state_hash)
+            for row in counted(self.rows(run)).values()
+        }
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    shutil.copytree(CODE / "policy" / "expert", tmp_path / "policy" / "expert")
+    shutil.copytree(CODE / "policy" / "random", tmp_path / "policy" / "random")
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Callable[[], bool]], None]:
+    """Polls until a condition holds; a deadline, not a duration."""
+    def wait(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < end, "the deadline passed"
+            time.sleep(0.02)
+
+    return wait

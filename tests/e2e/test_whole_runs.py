@@ -1,0 +1,155 @@
+"""``rollpool run`` end to end: every selected episode is counted once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import SEEDS, Home
+
+TASKS = ("reach_goal", "reach_even", "never_succeed")
+Wait = Callable[[Callable[[], bool]], None]
+
+
+def _kill_everything(root: Path) -> None:
+    """SIGKILL to every process of this run, workers and children alike."""
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"EVAL_ROOT={root}\0".encode() in environ.read_bytes():
+                os.kill(int(environ.parent.name), signal.SIGKILL)
+
+
+def test_an_undisturbed_run_plays_each_episode_once(home: Home) -> None:
+    code, out, err = home.call("run", "calm", "--queue", str(home.queue(*TASKS)), "--workers", "3")
+    assert code == 0, err
+    rows = home.rows("calm")
+    assert len(rows) == len(TASKS) * 2 * len(SEEDS)
+    assert {row.attempt for row in rows} == {1}
+    assert Counter(row.outcome for row in rows) == {"success": 18, "fail": 18}
+    assert f"{len(rows)} of {len(rows)} episodes done" in out
+
+
+def test_a_finished_run_has_nothing_to_do(home: Home) -> None:
+    home.call("run", "again", "--queue", str(home.queue("reach_goal")))
+    before = home.rows("again")
+    code, out, _ = home.call("run", "again")
+    assert code == 0
+    assert "resuming: 12 of 12 episodes have their result already" in out
+    assert home.rows("again") == before
+
+
+def test_more_seeds_and_other_batches_add_only_what_is_missing(home: Home) -> None:
+    queue = str(home.queue("reach_goal"))
+    home.call("run", "fill", "--queue", queue, EVAL_TEST_NUM="2")
+    first = home.rows("fill")
+    code, _, err = home.call("run", "fill", EVAL_TEST_NUM="5", EVAL_MINIBATCH="0")
+    assert code == 0, err
+    rows = home.rows("fill")
+    assert len(first) == 4
+    assert len(rows) == 10
+    assert len({(row.manifest, row.position) for row in rows}) == 10
+
+
+@pytest.mark.slow
+def test_killed_three_times_and_rerun_the_tables_are_those_of_an_unbroken_run(
+    home: Home, wait_for: Wait
+) -> None:
+    queue = str(home.queue(*TASKS))
+    home.call("run", "unbroken", "--queue", queue, "--workers", "2")
+    total = len(home.rows("unbroken"))
+    chance = random.Random(7)
+    for kill in range(3):
+        process = home.start(
+            "run", "broken", "--queue", queue, "--workers", "2", POINTSIM_STEP_S="0.005"
+        )
+        so_far = len(home.rows("broken"))
+        enough = so_far + chance.randrange(1, total // 4)
+        wait_for(lambda enough=enough: len(home.rows("broken")) >= enough)
+        _kill_everything(home.path)
+        process.communicate()
+        assert so_far < len(home.rows("broken")) < total, f"kill {kill} came too early or too late"
+    code, _, err = home.call("run", "broken", "--workers", "2")
+    assert code == 0, err
+    assert home.outcomes("broken") == home.outcomes("unbroken")
+
+
+@pytest.mark.slow
+def test_faulty_simulators_are_retried_then_set_aside_and_never_counted_as_failures(
+    home: Home,
+) -> None:
+    queue = str(
+        home.queue("reach_goal", "crash_once", "raise_once", "crash_in_step", seeds=range(1, 3))
+    )
+    (home.path / "scratch").mkdir()
+    code, out, _ = home.call("run", "faulty", "--queue", queue, "--workers", "2")
+    assert code == 1
+    outcomes = home.outcomes("faulty")
+    assert {k[1] for k, v in outcomes.items() if v[0] == "success"} == {
+        "reach_goal", "crash_once", "raise_once",
+    }  # fmt: skip
+    assert {v[0] for k, v in outcomes.items() if k[1] == "crash_in_step"} == {"error"}
+    tries = Counter(row.task for row in home.rows("faulty"))
+    assert tries == {"reach_goal": 4, "crash_once": 8, "raise_once": 8, "crash_in_step": 12}
+    assert "4 set aside" in out
+    row = next(row for row in home.rows("faulty") if row.task == "crash_in_step")
+    assert row.error is not None
+    assert row.error["kind"] == "crash"
+    assert "SIGSEGV" in row.error["message"]
+    for log in row.error["logs"].values():
+        assert (home.path / "runs" / "faulty" / log).is_file()
+
+
+@pytest.mark.slow
+def test_a_hung_simulator_is_killed_and_its_episode_tried_again(home: Home) -> None:
+    queue = str(home.queue("hang_once", seeds=range(1, 2)))
+    (home.path / "scratch").mkdir()
+    code, _, err = home.call("run", "hung", "--queue", queue, STALL_TIMEOUT="1")
+    assert code == 0, err
+    kinds = Counter(row.error["kind"] if row.error else row.outcome for row in home.rows("hung"))
+    assert kinds == {"stall": 2, "success": 2}
+
+
+def test_a_stopped_run_gives_its_leases_back(home: Home, wait_for: Wait) -> None:
+    process = home.start(
+        "run", "stop", "--queue", str(home.queue("never_succeed")), POINTSIM_STEP_S="0.02"
+    )
+    wait_for(lambda: len(home.rows("stop")) >= 1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    done = len(home.rows("stop"))
+    leases = home.path / "runs" / "stop" / "queue.txt.leases"
+    names = [path.name for path in leases.glob("*/*/*")]
+    open_claims = {n for n in names if n.count(".") == 1} - {
+        n.rpartition(".")[0] for n in names if n.count(".") == 2
+    }
+    assert not open_claims
+    assert any(name.endswith(".released") for name in names)
+    code, _, err = home.call("run", "stop")
+    assert code == 0, err
+    assert len(home.rows("stop")) == 12 > done
+    assert all(row.error is None for row in home.rows("stop"))
+
+
+def test_removed_leases_lose_nothing(home: Home) -> None:
+    import shutil
+
+    home.call("run", "leases", "--queue", str(home.queue("reach_goal")))
+    before = home.rows("leases")
+    shutil.rmtree(home.path / "runs" / "leases" / "queue.txt.leases")
+    code, _, err = home.call("run", "leases")
+    assert code == 0, err
+    assert home.rows("leases") == before
+
+
+def test_a_second_launch_with_other_settings_is_refused(home: Home) -> None:
+    home.call("run", "sealed", "--queue", str(home.queue("reach_goal")))
+    code, _, err = home.call("run", "sealed", POLICY_NAME="random")
+    assert code == 2
+    assert "POLICY_NAME is expert in the run and random now" in err
