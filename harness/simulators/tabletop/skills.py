@@ -39,6 +39,14 @@ def pointing_down(position: np.ndarray, yaw: float = 0.0) -> sapien.Pose:
     return sapien.Pose(position, (sapien.Pose(q=turned(yaw)) * _DOWN).q)
 
 
+def pointing(position: np.ndarray, yaw: float, tilt: float) -> sapien.Pose:
+    """A TCP pose with the hand pointing along ``yaw`` and ``tilt`` radians below the horizontal;
+    the fingers close level."""
+    pitch = 0.5 * (math.pi / 2 + tilt)
+    forward = sapien.Pose(q=[math.cos(pitch), 0.0, math.sin(pitch), 0.0])
+    return sapien.Pose(position, (sapien.Pose(q=turned(yaw)) * forward).q)
+
+
 def reaching_arm(*points: np.ndarray) -> str:
     """The arm whose farthest way to any of the points is the shorter."""
     worst = {
@@ -175,7 +183,12 @@ def press(
 ) -> list[Waypoint]:
     """With a closed hand, push ``point`` (world) down by ``depth``."""
     contact = pointing_down(np.asarray(point) + [0, 0, tcp_margin])
-    bottom = shifted(contact, np.array([0, 0, -depth]))
+    return press_along(world, side, contact, depth)
+
+
+def press_along(world: World, side: str, contact: sapien.Pose, depth: float) -> list[Waypoint]:
+    """With a closed hand, push on by ``depth`` from ``contact`` (TCP), where the hand points to."""
+    bottom = contact * sapien.Pose([0, 0, depth])
     now = world.robot.arms[side].commanded_tcp()
     plan = [] if _in_funnel(now, bottom) else _approach(world, side, contact, 0.0)
     return [*plan, move(side, bottom, 0.0, SLOW, hold=4)]
