@@ -21,8 +21,8 @@ from pathlib import Path
 
 from harness.budget import Budget, Streak
 from harness.filesystem import Filesystem
-from harness.heartbeat import Claim, Heartbeat, Observer, Record
-from harness.lease import DONE, RELEASED, SHORT, LeaseBook, shard_of, touched_cells
+from harness.heartbeat import Heartbeat, Observer, Record
+from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook, shard_of, touched_cells
 from harness.population import Cell, Manifest, load, selected_positions
 from harness.records import Row, metrics_files, read_file
 from harness.run import Run

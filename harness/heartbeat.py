@@ -25,46 +25,14 @@ from typing import Any, TypeAlias
 
 from harness.errors import RollpoolError
 from harness.filesystem import Filesystem
+from harness.lease import Claim
 from harness.paths import RunPaths
-from harness.proc import Process, started
 
 #: A heartbeat as read from disk; its keys are in DESIGN.md.
 Record: TypeAlias = Mapping[str, Any]
 
 #: Bytes of a record, padded: a rewrite in place never changes the length of the file.
 SIZE = 2048
-
-_CLAIM = re.compile(r"(\d+)-(\d+)\.(\d+)")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A batch of sealed positions ``first..last`` and the number of the attempt at it."""
-
-    cell_dir: str
-    shard: int
-    first: int
-    last: int
-    attempt: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.first}-{self.last}.{self.attempt}"
-
-    def __str__(self) -> str:
-        return f"{self.cell_dir}/{self.shard}/{self.name}"
-
-    def path(self, leases: Path) -> Path:
-        return leases / self.cell_dir / str(self.shard) / self.name
-
-    def covers(self, position: int) -> bool:
-        return self.first <= position <= self.last
-
-    @classmethod
-    def parse(cls, cell_dir: str, shard: int, name: str) -> Claim | None:
-        """The claim of a directory name; None for a name that is no claim."""
-        match = _CLAIM.fullmatch(name)
-        return cls(cell_dir, shard, *map(int, match.groups())) if match else None
 
 
 class WorkerId(str):
@@ -74,6 +42,36 @@ class WorkerId(str):
     def new(cls) -> WorkerId:
         host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())
         return cls(f"{host}-{os.getpid()}-{secrets.token_hex(8)}")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process as another one on the same machine can recognise it."""
+
+    boot_id: str
+    pid_ns: str  # empty where /proc shows another namespace's processes: then nothing is proof
+    pid: int
+    start_time: int
+
+    @classmethod
+    def this(cls) -> Process:
+        pid = os.getpid()
+        try:
+            boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            own = os.readlink("/proc/self") == str(pid)
+            return cls(boot_id, os.readlink("/proc/self/ns/pid") if own else "", pid, started(pid))
+        except OSError:
+            return cls("", "", pid, 0)
+
+
+def started(pid: int) -> int:
+    """When process ``pid`` started, in ticks since boot; 0 if there is no such living process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    state, *fields = stat.rpartition(")")[2].split()
+    return 0 if state in "ZX" else int(fields[18])
 
 
 class Heartbeat:

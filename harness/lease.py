@@ -8,11 +8,12 @@ path. Not promised: that the owner lives, or that what a listing showed is still
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.filesystem import Filesystem
-from harness.heartbeat import Claim
 
 #: Positions a shard directory holds: with a marker each, it never has more than 256 batches' names.
 SHARD = 128
@@ -21,6 +22,38 @@ SHARD = 128
 DONE, SHORT, RELEASED = "done", "short", "released"
 
 _MARKERS = (DONE, SHORT, RELEASED)
+
+_CLAIM = re.compile(r"(\d+)-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A batch of sealed positions ``first..last`` and the number of the attempt at it."""
+
+    cell_dir: str
+    shard: int
+    first: int
+    last: int
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.first}-{self.last}.{self.attempt}"
+
+    def __str__(self) -> str:
+        return f"{self.cell_dir}/{self.shard}/{self.name}"
+
+    def path(self, leases: Path) -> Path:
+        return leases / self.cell_dir / str(self.shard) / self.name
+
+    def covers(self, position: int) -> bool:
+        return self.first <= position <= self.last
+
+    @classmethod
+    def parse(cls, cell_dir: str, shard: int, name: str) -> Claim | None:
+        """The claim of a directory name; None for a name that is no claim."""
+        match = _CLAIM.fullmatch(name)
+        return cls(cell_dir, shard, *map(int, match.groups())) if match else None
 
 
 def shard_of(position: int) -> int:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.budget import Budget
-from harness.heartbeat import Claim
-from harness.lease import SHARD, LeaseBook, shard_of
+from harness.lease import SHARD, Claim, LeaseBook, shard_of
 from harness.population import Manifest
 from harness.records import Row
 

@@ -12,11 +12,10 @@ import pytest
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
 from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Observer
+from harness.heartbeat import Heartbeat, Observer, Process
 from harness.lease import LeaseBook
 from harness.paths import RunPaths
 from harness.population import Manifest, selected_positions
-from harness.proc import Process
 from harness.records import Row
 from harness.standing import Standing
 from tests.lease.world import manifest, row

@@ -12,9 +12,9 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.filesystem import Filesystem
-from harness.heartbeat import SIZE, Claim, Heartbeat, Observer, WorkerId
+from harness.heartbeat import SIZE, Heartbeat, Observer, Process, WorkerId, started
+from harness.lease import Claim
 from harness.paths import RunPaths
-from harness.proc import Process, started
 
 TTL = 10.0
 ELSEWHERE = Process("another boot", "ns", 1, 1)

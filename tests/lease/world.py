@@ -18,11 +18,10 @@ from typing import Any
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
 from harness.filesystem import Filesystem
-from harness.heartbeat import Claim, Heartbeat, Observer
-from harness.lease import LeaseBook
+from harness.heartbeat import Heartbeat, Observer, Process
+from harness.lease import Claim, LeaseBook
 from harness.paths import RunPaths
 from harness.population import Cell, Manifest
-from harness.proc import Process
 from harness.records import Row, counted
 from harness.simulators.contract import Episode
 from harness.standing import Standing
