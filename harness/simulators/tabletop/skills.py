@@ -95,14 +95,27 @@ def travel(
 
 
 def _highest(world: World, start: np.ndarray, end: np.ndarray, load: str | None) -> float:
-    """The top of what stands within a hand's breadth of the way, world z."""
-    way = Zone(tuple(start[:2]), tuple(end[:2]), _HALF_HAND)
+    """The top of what stands within a hand's breadth, or the load's, of the way, world z."""
+    breadth = _HALF_HAND
+    if load is not None:  # it may stick out to one side
+        aside = float(np.linalg.norm(world.pose(load).p[:2] - start[:2]))
+        breadth = max(breadth, aside + world.contents[load].thing.radius)
+    way = Zone(tuple(start[:2]), tuple(end[:2]), breadth)
     top = world.table_height
     for name, placed in world.contents.items():
         at = world.pose(name).p
-        if name != load and way.distance((at[0], at[1])) < placed.thing.radius:
+        if name == load or (load is not None and _aboard(world, name, load)):
+            continue
+        if way.distance((at[0], at[1])) < placed.thing.radius:
             top = max(top, float(at[2]) + placed.thing.height)
     return top
+
+
+def _aboard(world: World, name: str, load: str) -> bool:
+    """Whether a thing lies inside the load, and so comes along."""
+    vessel = world.contents[load].thing
+    x, y, z = (world.pose(load).inv() * world.pose(name)).p
+    return math.hypot(x, y) < vessel.radius and 0.0 < z < vessel.height
 
 
 def _arrived(now: sapien.Pose, there: sapien.Pose) -> bool:
