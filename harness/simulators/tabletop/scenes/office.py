@@ -55,7 +55,7 @@ SCENE = Scene(
     furniture=(
         Placed(table("desk", "birch", "aluminium", (0.41, 0.70), 0.72), (0.0, 0.0)),
         Placed(_monitor(), (0.345, -0.40)),
-        Placed(_paper_trays(), (0.315, 0.48)),
+        Placed(_paper_trays(), (0.322, 0.535)),
         Placed(_screen("left_screen"), (0.02, 0.66)),
         Placed(_screen("right_screen"), (0.02, -0.66)),
     ),

@@ -22,15 +22,15 @@ class OpenDrawer(Task):
     name = "open_drawer"
     targets = ("drawer",)
     _OPEN, _PULL = 0.08, 0.105
-    _HANDLE = (-0.142, 0.0, 0.115)  # in the cabinet's frame, the drawer shut
+    _HANDLE = (-0.142, 0.0, 0.068)  # in the cabinet's frame, the drawer shut
     _OPENING = 0.47  # one finger fits between the handle and the drawer
 
     def layout(self, rng: np.random.Generator) -> None:
         side = rng.choice([-1.0, 1.0])
         self.put(
             cabinet(self._HANDLE),
-            rng.uniform(0.06, 0.17),
-            side * rng.uniform(0.08, 0.32),
+            rng.uniform(0.02, 0.14),
+            side * rng.uniform(0.0, 0.22),
             rng.uniform(-0.25, 0.25),
         )
 
@@ -43,9 +43,7 @@ class OpenDrawer(Task):
         shut = world.base_pose("drawer") * skills.pointing_down(np.array(self._HANDLE), math.pi / 2)
         grasp = skills.along_joint(world, "drawer", world.joint("drawer")) * shut
         side = "left" if self.place_of("drawer").xy[1] > 0 else "right"
-        return skills.pull(
-            world, side, "drawer", grasp, self._PULL, steps=1, opening=self._OPENING
-        )
+        return skills.pull(world, side, "drawer", grasp, self._PULL, steps=1, opening=self._OPENING)
 
     def _before(self, distance: float) -> tuple[float, float]:
         """The point so far in front of the cabinet's middle."""
@@ -57,7 +55,7 @@ class OpenDrawer(Task):
 
     def keep_clear(self) -> list[Zone]:
         """Where the drawer comes out."""
-        return [Zone(self._before(0.14), self._before(0.28), 0.08)]
+        return [Zone(self._before(0.12), self._before(0.21), 0.085)]
 
     def route(self) -> list[tuple[float, float]]:
         return [super().route()[0], self._before(0.14)]
@@ -112,7 +110,7 @@ class HandOverStapler(Task):
     targets = ("stapler", "tray")
     _TRAY = (0.125, 0.060)
     _HOLD = 0.062  # from the stapler's middle to where either hand takes it
-    _MEETING = (-0.13, 0.0, 0.17)  # above the table
+    _MEETING = (-0.13, 0.0, 0.22)  # above the table
 
     def layout(self, rng: np.random.Generator) -> None:
         side = rng.choice([-1.0, 1.0])

@@ -6,28 +6,28 @@ from harness.simulators.tabletop.bodies import Body, Mechanism, Part, Vector
 
 
 def cabinet(handle: Vector) -> Mechanism:
-    """A cabinet whose front faces -x; its upper drawer moves, the lower one is shut for good."""
-    x, y, wall, top = 0.09, 0.085, 0.004, 0.16
+    """A low cabinet with one drawer, whose front and handle face -x."""
+    x, y, wall, top, floor = 0.09, 0.085, 0.004, 0.112, 0.028
     bar, level = handle[0], handle[2]
     base = (
         Part("box", (x, wall, top / 2), "white", at=(0, y - wall, top / 2)),
         Part("box", (x, wall, top / 2), "white", at=(0, wall - y, top / 2)),
         Part("box", (x, y, wall), "white", at=(0, 0, top - wall)),
-        Part("box", (x, y, 0.034), "white", at=(0, 0, 0.034)),
+        Part("box", (x, y, floor / 2), "white", at=(0, 0, floor / 2)),
         Part("box", (wall, y, top / 2), "white", at=(x - wall, 0, top / 2)),
-        Part("box", (0.004, y - 0.006, 0.030), "grey", at=(-x - 0.004, 0, 0.036), solid=False),
     )
-    inner, depth = y - 0.011, x - 0.007
+    width, depth, sides = y - 0.011, x - 0.007, 0.020
+    bottom = floor + 0.006
     moving = (
-        Part("box", (0.005, y - 0.006, 0.038), "blue", at=(-x - 0.005, 0, level)),
-        Part("box", (depth, inner, 0.003), "birch", at=(0, 0, 0.078)),
-        Part("box", (depth, 0.003, 0.020), "birch", at=(0, inner - 0.003, 0.098)),
-        Part("box", (depth, 0.003, 0.020), "birch", at=(0, 0.003 - inner, 0.098)),
-        Part("box", (0.003, inner, 0.020), "birch", at=(depth - 0.003, 0, 0.098)),
+        Part("box", (0.005, y - 0.005, 0.037), "blue", at=(-x - 0.005, 0, level)),
+        Part("box", (depth, width, 0.003), "birch", at=(0, 0, bottom)),
+        Part("box", (depth, 0.003, sides), "birch", at=(0, width - 0.003, bottom + sides)),
+        Part("box", (depth, 0.003, sides), "birch", at=(0, 0.003 - width, bottom + sides)),
+        Part("box", (0.003, width, sides), "birch", at=(depth - 0.003, 0, bottom + sides)),
         Part("box", (0.006, 0.050, 0.008), "red", at=(bar, 0, level)),
         *(
-            Part("box", (0.021, 0.005, 0.006), "red", at=(-x - 0.031, side, level))
-            for side in (-0.045, 0.045)
+            Part("box", (0.021, 0.005, 0.006), "red", at=(-x - 0.031, end, level))
+            for end in (-0.045, 0.045)
         ),
     )
     return Mechanism(
