@@ -189,8 +189,11 @@ class LeaseBook:
 
     def _contested(self, claim: Claim, dead: Collection[Claim]) -> bool:
         for position in range(claim.first, claim.last + 1):
-            others = set(self.open(position)) - {claim} - set(dead)
-            if others or self.finished(position):
+            others = [other for other in self.covering(position) if other != claim]
+            # A number that is not the highest was chosen from a view that is out of date.
+            outdated = any(other.attempt >= claim.attempt for other in others)
+            taken = any(not self._markers(other) and other not in dead for other in others)
+            if outdated or taken or self.finished(position):
                 return True
         return False
 

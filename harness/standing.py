@@ -51,7 +51,10 @@ class Standing:
 
     def refresh(self) -> None:
         """See what others have done in all shards that are not over; joins if need be."""
-        shards = self.book.touched() & (self.left if self.joined else self._all).keys()
+        mine = self.left if self.joined else self._all
+        touched = self.book.touched()
+        # One that was listed before and is not there any more was removed: that is news, too.
+        shards = [shard for shard in mine if shard in touched or self.book.listed(shard)]
         for shard in shards:
             self.book.refresh(shard)
         if not self.joined:

@@ -274,3 +274,12 @@ def test_what_the_dead_had_finished_is_not_run_again(cluster: Cluster) -> None:
     victim.begin(batch, 2)
     cluster.die(victim)
     assert heir.take().positions == (2, 3)
+
+
+def test_a_claim_chosen_from_an_old_listing_is_given_back(cluster: Cluster) -> None:
+    slow, quick = cluster.join(minibatch=1), cluster.join(minibatch=3)
+    slow.run(slow.take())  # and remembers the rest as free
+    batch = quick.claims._claim(quick.claims._standings[0], 1, 2)
+    assert batch
+    quick.run(batch, "error")
+    assert slow.take().positions == (3,)  # 1 and 2 have gone wrong once, and wait their turn
