@@ -57,7 +57,7 @@ main() {
   cd "$EVAL_ROOT"
   bash scripts/setup.sh
   setup_s=$SECONDS
-  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop_clean}"
+  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
   mkdir -p runs
   rollpool queue -o runs/demo_queue.txt
   for policy in expert tinyvla; do

@@ -63,11 +63,11 @@ def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], 
 def rebuild(buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
     """A read-only view on ``buffer``, which has exactly the bytes that dtype and shape need."""
     try:
-        array = np.ndarray(shape, dtype, buffer)
+        array: np.ndarray = np.ndarray(shape, dtype, buffer)
     except (TypeError, ValueError, OverflowError) as error:
         raise malformed(f"an array of shape {shape}") from error
     if dtype.kind == "U" and array.size:
-        points = np.ndarray((array.size * dtype.itemsize // 4,), dtype.byteorder + "u4", buffer)
+        points: np.ndarray = np.frombuffer(buffer, dtype.byteorder + "u4", array.nbytes // 4)
         if points.max() > _LAST_CODE_POINT:
             raise malformed("text that is not Unicode")
     array.flags.writeable = False
