@@ -13,7 +13,7 @@ import numpy as np
 import sapien
 
 from harness.rotations import quaternion_from_rotation_vector, rotation_vector
-from harness.simulators.tabletop.bodies import Zone
+from harness.simulators.tabletop.bodies import Mechanism, Zone
 from harness.simulators.tabletop.expert import CAREFUL, SLOW, TRAVEL, Goal, Waypoint
 from harness.simulators.tabletop.robot import BASE_X, BASE_Y, FINGER_TIP
 from harness.simulators.tabletop.things import turned
@@ -123,8 +123,12 @@ def _arrived(now: sapien.Pose, there: sapien.Pose) -> bool:
     return bool(np.linalg.norm(now.p - there.p) < _NEAR and turn < _ALIGNED)
 
 
-def _in_funnel(now: sapien.Pose, there: sapien.Pose, depth: float = _APPROACH + 0.03) -> bool:
-    """Whether the hand is on the straight approach to ``there``, along its pointing direction."""
+def _in_funnel(now: sapien.Pose, there: sapien.Pose) -> bool:
+    """Whether the hand is on the straight approach to ``there``, along its pointing direction.
+
+    From straight above the way is free from any height; from aside only the last bit is.
+    """
+    depth = _APPROACH + 0.03 if there.to_transformation_matrix()[2, 2] > -0.9 else 1.0
     offset = (there.inv() * now).p
     turn = np.linalg.norm(rotation_vector((now.inv() * there).q))
     return bool(
@@ -269,6 +273,7 @@ def pull(
 def along_joint(world: World, mechanism: str, displacement: float) -> sapien.Pose:
     """The world transform that a joint displacement (metres or radians) does to its moving part."""
     thing = world.contents[mechanism].thing
+    assert isinstance(thing, Mechanism)
     base = world.base_pose(mechanism)
     axis = np.asarray(thing.axis, dtype=float)
     if thing.joint == "slide":

@@ -1,4 +1,4 @@
-"""The office: a narrow bay between two privacy screens, a monitor and paper trays at its far edge."""
+"""The office: a desk between two privacy screens, a monitor and paper trays at its far edge."""
 
 from __future__ import annotations
 

@@ -85,22 +85,24 @@ class PutPenInHolder(Task):
     def success(self, world: World) -> bool:
         foot = (world.pose("holder").inv() * world.pose("pen")).p
         inside = max(abs(foot[0]), abs(foot[1])) < self._HALF and 0.0 < foot[2] < 0.03
-        return bool(inside) and not world.touched("pen") and world.at_rest("pen", 0.1, 1.0)
+        if not inside or not world.upright("holder"):
+            return False
+        return not world.touched("pen") and world.at_rest("pen", 0.1, 1.0)
 
     def plan(self, world: World) -> list[Waypoint]:
-        pen, holder = world.pose("pen"), world.pose("holder")
-        side = world.holder("pen") or skills.reaching_arm(pen.p, holder.p)
+        pen_at, holder_at = world.pose("pen"), world.pose("holder")
+        side = world.holder("pen") or skills.reaching_arm(pen_at.p, holder_at.p)
         if self.success(world):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        grasp = skills.pointing_down((pen * sapien.Pose([0, 0, self._GRIP])).p)
-        goal = sapien.Pose(holder.p + [0, 0, 0.012])
+        grasp = skills.pointing_down((pen_at * sapien.Pose([0, 0, self._GRIP])).p)
+        goal = sapien.Pose(holder_at.p + np.array([0, 0, 0.012]))
         return [
             *skills.pick(world, side, "pen", grasp, opening=0.7),
             *skills.place(world, side, "pen", goal, grasp=grasp),
         ]
 
     def route(self) -> list[tuple[float, float]]:
-        return [*super().route()[:3]]
+        return list(super().route()[:3])
 
 
 class HandOverStapler(Task):
@@ -138,7 +140,7 @@ class HandOverStapler(Task):
         if self.success(world):
             return skills.retreat(world.robot.arms[taker].commanded_tcp(), taker)
         if world.holder("stapler"):
-            meeting = sapien.Pose(np.array(self._MEETING) + [0, 0, world.table_height])
+            meeting = sapien.Pose(np.array(self._MEETING) + np.array([0, 0, world.table_height]))
             take = self._grip(-sign)
             handing = skills.hand_over(world, giver, taker, "stapler", meeting, take)
             if handing:
@@ -197,9 +199,9 @@ class StackBlocks(Task):
         if self.success(world):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
         yaw = skills.like_yaw(float(red.rpy[2]), math.pi / 2)
-        grasp = skills.pointing_down(red.p + [0, 0, 0.030], yaw)
+        grasp = skills.pointing_down(red.p + np.array([0, 0, 0.030]), yaw)
         turn = skills.like_yaw(float(blue.rpy[2] - red.rpy[2]), math.pi / 2)
-        goal = sapien.Pose(blue.p + [0, 0, 2 * self._HALF + 0.002], turned(turn))
+        goal = sapien.Pose(blue.p + np.array([0, 0, 2 * self._HALF + 0.002]), turned(turn))
         return [
             *skills.pick(world, side, "red_block", grasp),
             *skills.place(world, side, "red_block", goal * sapien.Pose(q=red.q), grasp=grasp),
