@@ -29,6 +29,8 @@ _APPROACH = 0.06
 _NEAR, _ALIGNED = 0.012, 0.12
 #: A hand this far from the middle of what it handed over lets it be carried away.
 _CLEAR_OF_HANDED = 0.14
+#: A hand goes straight between waypoints: this far apart (radians) they keep to the arc of tipping.
+_TIP_STEP = 0.7
 _DOWN = sapien.Pose(q=[0.0, 0.0, 1.0, 0.0])
 #: Lowest TCP above the table that keeps the fingertips off it.
 FLOOR = FINGER_TIP + 0.006
@@ -297,9 +299,15 @@ def tip(
     in_hand = here.inv() * tcp
     turn = sapien.Pose(q=quaternion_from_rotation_vector(np.asarray(axis, dtype=float) * angle))
     tipped = sapien.Pose(over.p, (sapien.Pose(q=turn.q) * sapien.Pose(q=over.q)).q)
-    plan = []
+    plan, start = [], here
     if np.linalg.norm(here.p - over.p) > 0.03:
-        plan += _approach(world, side, over * in_hand, 0.0, load=name)
+        plan, start = _approach(world, side, over * in_hand, 0.0, load=name), over
+    missing = rotation_vector((start.inv() * tipped).q)
+    steps = math.ceil(float(np.linalg.norm(missing)) / _TIP_STEP)
+    for step in range(1, steps + 1):
+        bit = sapien.Pose(q=quaternion_from_rotation_vector(missing * step / steps))
+        now = sapien.Pose(over.p, (sapien.Pose(q=start.q) * bit).q)
+        plan.append(move(side, now * in_hand, 0.0, CAREFUL))
     return [*plan, move(side, tipped * in_hand, 0.0, CAREFUL, hold=10)]
 
 
