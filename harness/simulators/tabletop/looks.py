@@ -151,8 +151,8 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         ),
         # a bright morning: strong sun with a clear shadow
         "kitchenl": Look(
-            key=Light((-0.75, 0.50, -0.95), (1.00, 0.92, 0.76)),
-            fill=Light((-0.3, -0.9, -0.6), (0.12, 0.14, 0.17)),
+            key=Light((-0.62, -0.34, -0.95), (1.00, 0.92, 0.76)),
+            fill=Light((-0.3, 0.9, -0.6), (0.12, 0.14, 0.17)),
             ambient=(0.36, 0.37, 0.38),
             wall="wall_cream",
             floor="floor_terracotta",

@@ -117,7 +117,7 @@ class PourBeansIntoPot(Task):
     targets = ("cup", "pot", *(f"bean_{number}" for number in range(_BEANS)))
     _CUP = (0.030, 0.085)  # radius, height
     _GRIP = 0.060  # above the cup's foot
-    _TILT, _SHORT, _ABOVE = 2.1, 0.062, 0.20
+    _TILT, _SHORT, _ABOVE = 2.1, 0.062, 0.22
 
     def layout(self, rng: np.random.Generator) -> None:
         side = rng.choice([-1.0, 1.0])
@@ -149,9 +149,7 @@ class PourBeansIntoPot(Task):
             return []
         cup_at, pot_at = world.pose("cup"), world.pose("pot").p
         side = world.holder("cup") or skills.reaching_arm(cup_at.p, pot_at)
-        # The hand reaches over the pot and tips the cup back towards its own arm.
-        base_y = BASE_Y if side == "left" else -BASE_Y
-        yaw = math.atan2(pot_at[1] - base_y, pot_at[0] - BASE_X)
+        yaw = self._outwards(side, float(pot_at[0]), float(pot_at[1]))
         ahead = np.array([math.cos(yaw), math.sin(yaw), 0.0])
         over = sapien.Pose(pot_at + self._SHORT * ahead + [0, 0, self._ABOVE], turned(yaw))
         if world.holds(side, "cup"):
@@ -160,6 +158,18 @@ class PourBeansIntoPot(Task):
         grasp = skills.pointing_down((cup_at * sapien.Pose([0, 0, self._GRIP])).p)
         up = skills.shifted(grasp, np.array([0, 0, 0.08]))
         return [*skills.pick(world, side, "cup", grasp), skills.move(side, up, 0.0)]
+
+    @staticmethod
+    def _outwards(side: str, x: float, y: float) -> float:
+        """The yaw from an arm to a point: the hand tips the cup back towards its own arm."""
+        return math.atan2(y - (BASE_Y if side == "left" else -BASE_Y), x - BASE_X)
+
+    def keep_clear(self) -> list[Zone]:
+        """Where hand and wrist hang when the cup is tipped: between the pot and the arm."""
+        x, y = self.place_of("pot").xy
+        side = "left" if self.place_of("cup").xy[1] > 0 else "right"
+        yaw = self._outwards(side, x, y)
+        return [Zone((x, y), (x - 0.30 * math.cos(yaw), y - 0.30 * math.sin(yaw)), 0.075)]
 
     def route(self) -> list[tuple[float, float]]:
         return [*super().route()[:3]]
