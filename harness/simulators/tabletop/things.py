@@ -60,11 +60,13 @@ def block(
 
 
 def can(name: str, material: str, radius: float = 0.028, height: float = 0.11) -> Body:
-    """A tin with two bright rims."""
+    """A tin with two bright rims and a coloured lid."""
+    rim, lid = height - 0.0025, height + 0.0005
     parts = (
         Part("cylinder", (radius, height / 2), material, at=(0, 0, height / 2)),
         Part("cylinder", (radius + 0.001, 0.003), "steel", at=(0, 0, 0.003), solid=False),
-        Part("cylinder", (radius + 0.001, 0.003), "steel", at=(0, 0, height - 0.003), solid=False),
+        Part("cylinder", (radius + 0.001, 0.003), "steel", at=(0, 0, rim), solid=False),
+        Part("cylinder", (radius * 0.85, 0.0005), material, at=(0, 0, lid), solid=False),
     )
     return Body(name, parts, radius, height, 0.25)
 
