@@ -22,12 +22,15 @@ class _Episode:
     settled: bool = False
     attempts: int = 0
     errors: dict[int, Row] = field(default_factory=dict)  # attempt -> its row
+    hosts: set[str] = field(default_factory=set)  # on which it went wrong
 
     def add(self, row: Row) -> None:
         self.attempts = max(self.attempts, row.attempt)
         if row.error is None:
             self.settled = True
             return
+        if _kind(row) != LOST:
+            self.hosts.add(row.host)
         other = self.errors.get(row.attempt)
         if other is None or _telling(row) > _telling(other):
             self.errors[row.attempt] = row
@@ -77,8 +80,7 @@ class Budget:
 
     def error_hosts(self, manifest: str, position: int) -> set[str]:
         """The hosts on which the episode went wrong; deaths do not count against a host."""
-        errors = self._get(manifest, position).errors.values()
-        return {row.host for row in errors if _kind(row) != LOST}
+        return self._get(manifest, position).hosts
 
     def quarantined(self, manifest: str, position: int) -> str | None:
         """Why the episode is set aside; None while it is not."""

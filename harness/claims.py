@@ -92,6 +92,7 @@ class Claims:
         self._start = 0.0
         self._lapses = 0
         self._idle = False
+        self._read = 0.0  # when rows were last read for no reason but waiting
 
     def next(self) -> Batch | Wait | None:
         """The next batch; a ``Wait``; or None when there is nothing left to run for anybody."""
@@ -100,10 +101,15 @@ class Claims:
                 return batch
         if not self._idle:
             self._heartbeat.beat(claim=None, episode=None, state="idle")
-            self._idle = True
+            self._idle, self._read = True, self._clock()
         left = [s for s in self._standings if not s.complete]
         if not left:
             return None
+        if self._clock() - self._read > self._heartbeat.ttl:
+            # Rows of a frozen worker come without news in the names.
+            self._read = self._clock()
+            for standing in left:
+                standing.load()
         # Asking costs listings in each cell that is left, and many may wait for the same few.
         seconds = min(self._heartbeat.interval, 0.9 + len(left) / 10)
         seconds *= 0.5 + self._chance.random() / 2

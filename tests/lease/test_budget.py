@@ -79,3 +79,9 @@ def test_a_worker_that_fails_everywhere_is_told_so() -> None:
         verdicts.append(streak.verdict)
     reason = "3 different episodes in a row ended in error (crash)"
     assert verdicts == [None, None, None, reason, None]
+
+
+def test_two_hosts_that_failed_in_one_attempt_have_both_had_their_try() -> None:
+    both = budget(made(1, "error"), made(1, "error", worker="h2-1"))
+    assert both.error_hosts(BANK.hash, 0) == {"h1", "h2"}
+    assert both.quarantined(BANK.hash, 0) is None

@@ -283,3 +283,14 @@ def test_a_claim_chosen_from_an_old_listing_is_given_back(cluster: Cluster) -> N
     assert batch
     quick.run(batch, "error")
     assert slow.take().positions == (3,)  # 1 and 2 have gone wrong once, and wait their turn
+
+
+def test_two_hosts_do_not_leave_an_episode_to_each_other_for_ever(cluster: Cluster) -> None:
+    one, two = cluster.join(manifest("a", 1), host="h1"), cluster.join(manifest("a", 1), host="h2")
+    batch = one.take()
+    one.run(batch, "error")
+    assert isinstance(one.claims.next(), Wait)  # the other host has not had its try
+    cluster.rows.append(row(batch.manifest, 0, 1, two.id, "error", "crash"))  # a frozen one's, late
+    cluster.pass_time(TTL * 1.2, beating=[one, two], looking=one)
+    assert isinstance(one.claims.next(), Wait)
+    assert one.take().attempt == 2
