@@ -26,7 +26,9 @@ def _box(
     """The box between two corners."""
     sides = (x, y, z)
     half, middle = [(b - a) / 2 for a, b in sides], [(a + b) / 2 for a, b in sides]
-    return Part("box", (half[0], half[1], half[2]), material, (middle[0], middle[1], middle[2]), solid=solid)
+    return Part(
+        "box", (half[0], half[1], half[2]), material, (middle[0], middle[1], middle[2]), solid=solid
+    )
 
 
 def _counter() -> Body:
@@ -44,8 +46,24 @@ def _counter() -> Body:
     ]
     for y in (-0.54, -0.18, 0.18, 0.54):  # fronts and their handles, towards the room
         front, handle = _FAR - 0.03, _FAR - 0.012
-        parts.append(_box((front - 0.004, front + 0.006), (y - 0.174, y + 0.174), (under[0] + 0.01, -0.05), "wall_cream", False))
-        parts.append(_box((handle - 0.006, handle + 0.006), (y - 0.07, y + 0.07), (-0.13, -0.118), "brass", False))
+        parts.append(
+            _box(
+                (front - 0.004, front + 0.006),
+                (y - 0.174, y + 0.174),
+                (under[0] + 0.01, -0.05),
+                "wall_cream",
+                False,
+            )
+        )
+        parts.append(
+            _box(
+                (handle - 0.006, handle + 0.006),
+                (y - 0.07, y + 0.07),
+                (-0.13, -0.118),
+                "brass",
+                False,
+            )
+        )
     return Body("counter", tuple(parts), 0.0, 0.0, kind="fixed")
 
 
@@ -61,7 +79,13 @@ def _sink() -> Body:
         _box((x1 - wall, x1), (y0, y1), (deep, 0.001), "steel"),
         _box((x0, x1), (y0, y0 + wall), (deep, 0.001), "steel"),
         _box((x0, x1), (y1 - wall, y1), (deep, 0.001), "steel"),
-        Part("cylinder", (0.020, 0.002), "graphite", at=((x0 + x1) / 2, tap_y, deep + 0.001), solid=False),
+        Part(
+            "cylinder",
+            (0.020, 0.002),
+            "graphite",
+            at=((x0 + x1) / 2, tap_y, deep + 0.001),
+            solid=False,
+        ),
         Part("cylinder", (0.020, 0.010), "aluminium", at=(tap_x, tap_y, 0.010)),
         Part("cylinder", (0.010, 0.12), "aluminium", at=(tap_x, tap_y, 0.12)),
         Part("capsule", (0.010, 0.07), "aluminium", at=(tap_x - 0.07, tap_y, 0.24), turn=lying),
@@ -73,8 +97,19 @@ def _sink() -> Body:
 def _hob() -> Body:
     """Black glass, flush with the slab."""
     rings = [
-        Part("cylinder", (radius - inset, 0.0008 + 0.0002 * inset / 0.004), material, (x, y, 0.0008), solid=False)
-        for x, y, radius in ((-0.06, -0.12, 0.055), (-0.06, 0.12, 0.045), (0.07, -0.12, 0.045), (0.07, 0.12, 0.055))
+        Part(
+            "cylinder",
+            (radius - inset, 0.0008 + 0.0002 * inset / 0.004),
+            material,
+            (x, y, 0.0008),
+            solid=False,
+        )
+        for x, y, radius in (
+            (-0.06, -0.12, 0.055),
+            (-0.06, 0.12, 0.045),
+            (0.07, -0.12, 0.045),
+            (0.07, 0.12, 0.055),
+        )
         for inset, material in ((0.0, "grey"), (0.004, "black"))
     ]
     glass = Part("box", (0.14, 0.21, 0.0006), "black", at=(0, 0, 0.0006), solid=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -42,8 +43,9 @@ class OpenCabinetDoor(Task):
     def layout(self, rng: np.random.Generator) -> None:
         side = float(rng.choice([-1.0, 1.0]))
         self._handle = (self._BAR, -side * self._ACROSS, self._LEVEL)
+        self._cabinet = cabinet(self._handle, hinge=side)  # on the far side from the middle
         self.put(
-            cabinet(self._handle, hinge=side),  # on the far side from the middle
+            self._cabinet,
             rng.uniform(0.04, 0.17),
             side * rng.uniform(0.10, 0.32),
             rng.uniform(-0.3, 0.3),
@@ -62,8 +64,7 @@ class OpenCabinetDoor(Task):
 
     def _handle_at(self, angle: float) -> tuple[float, float]:
         """Where the handle is over the table when the door stands at an angle."""
-        placed = self.place_of("cabinet")
-        pivot, hinge = placed.thing.pivot, -placed.thing.axis[2]
+        placed, pivot, hinge = self.place_of("cabinet"), self._cabinet.pivot, -self._cabinet.axis[2]
         arm = complex(self._handle[0] - pivot[0], self._handle[1] - pivot[1])
         swung = complex(*pivot[:2]) + arm * np.exp(-1j * hinge * angle)
         at = complex(*placed.xy) + swung * np.exp(1j * placed.yaw)
@@ -72,7 +73,7 @@ class OpenCabinetDoor(Task):
     def keep_clear(self) -> list[Zone]:
         """Where the door and the hand at its handle swing."""
         ways = [self._handle_at(angle) for angle in (0.0, self._PULL / 2, self._PULL)]
-        return [Zone(a, b, 0.075) for a, b in zip(ways, ways[1:], strict=False)]
+        return [Zone(a, b, 0.075) for a, b in itertools.pairwise(ways)]
 
     def route(self) -> list[tuple[float, float]]:
         return [super().route()[0], self._handle_at(0.0)]
@@ -185,8 +186,8 @@ class SlidePanToBurner(Task):
 
     def layout(self, rng: np.random.Generator) -> None:
         side = float(rng.choice([-1.0, 1.0]))
-        x, y = rng.uniform(-0.15, -0.06), side * rng.uniform(0.10, 0.32)
-        yaw, way = rng.uniform(-0.5, 0.5), rng.uniform(0.13, 0.21)
+        x, y = rng.uniform(-0.17, -0.05), side * rng.uniform(0.10, 0.32)
+        yaw, way = rng.uniform(-0.5, 0.5), rng.uniform(0.12, 0.21)
         self.put(pan(), x, y, yaw if side > 0 else yaw + math.pi)
         self.put(burner(), x + way * math.cos(yaw), y + way * math.sin(yaw))
 

@@ -1,4 +1,4 @@
-"""The things that the tasks of the large kitchen are about: apple, bowl, pot, beans, pan, cabinet."""
+"""The things of the large kitchen's tasks: apple, bowl, pot, beans, pan, cabinet."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def cabinet(handle: Vector, hinge: float) -> Mechanism:
         Part("box", (0.006, y - 0.002, top / 2 - 0.003), "teal", at=(shut, 0, top / 2)),
         Part("capsule", (0.006, 0.028), "yellow", at=(bar, across, level)),
         *(
-            Part("box", ((shut - bar) / 2, 0.004, 0.005), "yellow", at=((shut + bar) / 2, across, z))
+            Part(
+                "box", ((shut - bar) / 2, 0.004, 0.005), "yellow", at=((shut + bar) / 2, across, z)
+            )
             for z in (level - 0.026, level + 0.026)
         ),
     )
