@@ -138,6 +138,11 @@ def _in_funnel(now: sapien.Pose, there: sapien.Pose) -> bool:
     )
 
 
+def _straight_above(now: sapien.Pose, there: sapien.Pose) -> bool:
+    """Whether the hand has only to come down to ``there``."""
+    return now.p[2] > there.p[2] and _arrived(sapien.Pose([*now.p[:2], there.p[2]], now.q), there)
+
+
 def _approach(
     world: World,
     side: str,
@@ -152,8 +157,9 @@ def _approach(
     plan = []
     if not _in_funnel(now, there):
         before = there * sapien.Pose([0, 0, -_APPROACH])
-        plan += travel(world, side, before, grip, load=load)
-        if plan[-1].goals[side].tcp.p[2] > before.p[2] + _NEAR:
+        if not _straight_above(now, before):
+            plan += travel(world, side, before, grip, load=load)
+        if not plan or plan[-1].goals[side].tcp.p[2] > before.p[2] + _NEAR:
             plan.append(move(side, before, grip))
     plan.append(move(side, there, grip, speed))
     return plan
