@@ -133,7 +133,7 @@ class SlidePlateToMat(_InKitchen):
     name = "slide_plate_to_mat"
     targets = ("plate",)
     _RADIUS, _REACH = 0.07, 0.058  # from the middle of the plate to where two fingers touch it
-    _TOLERANCE = 0.025
+    _TOLERANCE = 0.02
 
     def layout(self, rng: np.random.Generator) -> None:
         side = rng.choice([-1.0, 1.0])
