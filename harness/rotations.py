@@ -60,8 +60,16 @@ def quaternion_from_matrix(matrix: np.ndarray) -> np.ndarray:
     """
     m = np.asarray(matrix, dtype=np.float64)
     xx, yy, zz = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
-    wx, wy, wz = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
-    xy, xz, yz = m[..., 1, 0] + m[..., 0, 1], m[..., 0, 2] + m[..., 2, 0], m[..., 2, 1] + m[..., 1, 2]
+    wx, wy, wz = (
+        m[..., 2, 1] - m[..., 1, 2],
+        m[..., 0, 2] - m[..., 2, 0],
+        m[..., 1, 0] - m[..., 0, 1],
+    )
+    xy, xz, yz = (
+        m[..., 1, 0] + m[..., 0, 1],
+        m[..., 0, 2] + m[..., 2, 0],
+        m[..., 2, 1] + m[..., 1, 2],
+    )
     outer = np.stack(
         [
             np.stack([1 + xx + yy + zz, wx, wy, wz], axis=-1),

@@ -216,5 +216,5 @@ def _camera_rig(world: World, scene: scenes.Scene, size: tuple[int, int]) -> Cam
         table_height=scene.table_height,
         tcp_axis="z",
         tcp_distance=TCP_DISTANCE,
-        wrist_offset=(0.04, 0.09),
+        wrist_offset=(0.10, 0.09),
     )

@@ -1,7 +1,8 @@
 """Waypoints, and the actions that follow them: what every expert's plan is made of.
 
-Promises: actions start at the last commanded poses, at rest, keep to each waypoint's speed with soft
-starts and stops, and end exactly on it.
+Promises: actions start at the last commanded poses, keep to each waypoint's speed with soft starts
+and stops, and end exactly on it. A hand already moving the right way is not slowed down first, so
+that a plan asked for anew at every action goes as far as one followed to its end.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def follow(robot: Robot, plan: Sequence[Waypoint], length: int) -> np.ndarray:
     stay = {side: Goal(arm.commanded_tcp(), arm.grip) for side, arm in robot.arms.items()}
     actions: list[np.ndarray] = []
     now = stay
-    for waypoint in plan:
+    for number, waypoint in enumerate(plan):
         then = {**now, **waypoint.goals}
-        for goals in _between(now, then, waypoint):
+        rolling = number == 0 and _rolling(robot, then)
+        for goals in _between(now, then, waypoint, rolling):
             if len(actions) == length:
                 break
             actions.append(_action(goals))
@@ -62,15 +64,25 @@ def _action(goals: Mapping[str, Goal]) -> np.ndarray:
     return np.concatenate([ee6d(goal.tcp, goal.grip) for goal in goals.values()])
 
 
+def _rolling(robot: Robot, then: Mapping[str, Goal]) -> bool:
+    """Whether a hand already moves towards its goal, within 25 degrees."""
+    for side, arm in robot.arms.items():
+        step, way = arm.last_step, then[side].tcp.p - arm.commanded_tcp().p
+        lengths = float(np.linalg.norm(step) * np.linalg.norm(way))
+        if np.linalg.norm(step) > 0.0005 and float(step @ way) > 0.9 * lengths:
+            return True
+    return False
+
+
 def _between(
-    start: Mapping[str, Goal], end: Mapping[str, Goal], waypoint: Waypoint
+    start: Mapping[str, Goal], end: Mapping[str, Goal], waypoint: Waypoint, rolling: bool
 ) -> Iterator[dict[str, Goal]]:
     seconds = max(_seconds(start[side], end[side], waypoint.speed) for side in start)
-    steps = math.ceil(seconds * CONTROL_HZ - 1e-6)
     if seconds > 1e-3:
-        steps += _RAMP
+        start_ramp = 0 if rolling else _RAMP
+        steps = math.ceil(seconds * CONTROL_HZ + (start_ramp + _RAMP) / 2)
         for step in range(1, steps + 1):
-            progress = _progress(step, steps)
+            progress = _progress(step, steps, start_ramp)
             yield {side: _blend(start[side], end[side], progress) for side in start}
     for _ in range(waypoint.hold):
         yield dict(end)
@@ -85,15 +97,16 @@ def _seconds(start: Goal, end: Goal, speed: float) -> float:
     )
 
 
-def _progress(step: int, steps: int) -> float:
-    """0 to 1 with a constant acceleration over the first and the last ``_RAMP`` steps."""
-    ramp = min(_RAMP, steps / 2)
-    peak = 1.0 / (steps - ramp)
-    if step < ramp:
-        return 0.5 * peak * step * step / ramp
-    if step > steps - ramp:
-        return 1.0 - 0.5 * peak * (steps - step) ** 2 / ramp
-    return peak * (step - 0.5 * ramp)
+def _progress(step: int, steps: int, start_ramp: float) -> float:
+    """0 to 1 at a constant speed, but for a constant acceleration over the first ``start_ramp``
+    steps and the last ``_RAMP``."""
+    start_ramp, end_ramp = min(start_ramp, steps / 2), min(_RAMP, steps / 2)
+    peak = 1.0 / (steps - (start_ramp + end_ramp) / 2)
+    if step < start_ramp:
+        return 0.5 * peak * step * step / start_ramp
+    if step > steps - end_ramp:
+        return 1.0 - 0.5 * peak * (steps - step) ** 2 / end_ramp
+    return peak * (step - 0.5 * start_ramp)
 
 
 def _blend(start: Goal, end: Goal, progress: float) -> Goal:

@@ -60,9 +60,7 @@ class ArmKinematics:
         missing = self.forward(joints).inv() * hand
         return np.concatenate([missing.p, rotation_vector(missing.q)])
 
-    def _step(
-        self, error: np.ndarray, joints: np.ndarray, posture: np.ndarray
-    ) -> np.ndarray:
+    def _step(self, error: np.ndarray, joints: np.ndarray, posture: np.ndarray) -> np.ndarray:
         jacobian = self._model.compute_single_link_local_jacobian(
             _with_fingers(joints), self._link
         )[:, :7]

@@ -1,9 +1,9 @@
 """Clutter that stands in the way, and leaves a way.
 
-Promises: exactly ``count`` obstacles, drawn from a generator of their own, so that the task's layout
-for a seed is the same at every density; they gather about the route of the hands; none overlaps
-another, a thing of the task, furniture or a zone the task needs, and a hand that comes from above
-has room beside everything it has to reach.
+Promises: exactly ``count`` obstacles, drawn from a generator of their own, so that the task's
+layout for a seed is the same at every density; they gather about the route of the hands; none
+overlaps another, a thing of the task, furniture or a zone the task needs, and a hand that comes
+from above has room beside everything it has to reach.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Two seven-joint arms with parallel grippers, built from primitives, and how actions drive them.
 
 Frames: an arm's base stands at table height behind the near edge; the tool centre point (TCP) lies
-between the finger pads, its z axis pointing out of the hand, its y axis along the closing direction.
-With the arms at home both hands point straight down.
+between the finger pads, its z axis pointing out of the hand, its y axis along the direction in
+which the fingers close. With the arms at home both hands point straight down.
 
 Promises: an action moves each arm by a bounded step towards its target, whatever the target, so a
 far one is approached at full speed and nothing explodes; the three action kinds meet in one joint
-target, so equal targets give bit-equal motion; NaN or a wrong shape is refused before anything moves.
+target, so equal joint targets give bit-equal motion; NaN or a wrong shape is refused before
+anything moves.
 """
 
 from __future__ import annotations
@@ -99,8 +100,19 @@ _COLUMN = (
 
 def _finger(side: int) -> tuple[Part, ...]:
     return (
-        Part("box", (0.011, 0.006, 0.055), _DARK, (0, side * 0.006, TCP_DISTANCE + FINGER_TIP - 0.055)),
-        Part("box", (0.009, 0.001, 0.018), _PAD, (0, side * 0.0012, TCP_DISTANCE + FINGER_TIP - 0.018), solid=False),
+        Part(
+            "box",
+            (0.011, 0.006, 0.055),
+            _DARK,
+            (0, side * 0.006, TCP_DISTANCE + FINGER_TIP - 0.055),
+        ),
+        Part(
+            "box",
+            (0.009, 0.001, 0.018),
+            _PAD,
+            (0, side * 0.0012, TCP_DISTANCE + FINGER_TIP - 0.018),
+            solid=False,
+        ),
     )
 
 
@@ -120,7 +132,10 @@ def _build(
         link.set_joint_name(f"joint{number}")
         add_parts(link, parts, mass=2.0, friction=0.5, visuals=visuals)
         link.set_joint_properties(
-            "revolute", [_LIMITS[number - 1]], joint_frame(offset, axis), joint_frame((0, 0, 0), axis)
+            "revolute",
+            [_LIMITS[number - 1]],
+            joint_frame(offset, axis),
+            joint_frame((0, 0, 0), axis),
         )
         links.append(link)
     links += [_add_finger(builder, links[-1], side, visuals) for side in (1, -1)]
@@ -170,9 +185,14 @@ class Arm:
             joint.set_drive_properties(**(_ARM_DRIVE if index < 7 else _FINGER_DRIVE))
             joint.set_armature([0.01 if index < 7 else 0.0])
         self.command, self.grip = _HOME.copy(), 1.0
+        self._commanded = self._tcp_at(self.command)
+        self.last_step = np.zeros(3)  # metres that the last action moved the commanded TCP by
         self._from = self._to = self._positions(self.command, self.grip)
         self._driven = np.full(9, np.nan)
         self.articulation.set_qpos(self._to)
+
+    def _tcp_at(self, joints: np.ndarray) -> sapien.Pose:
+        return self._base * self._kinematics.forward(joints) * _TCP
 
     @staticmethod
     def _positions(joints: np.ndarray, grip: float) -> np.ndarray:
@@ -184,7 +204,7 @@ class Arm:
 
     def commanded_tcp(self) -> sapien.Pose:
         """Where the TCP was last told to be, world frame."""
-        return self._base * self._kinematics.forward(self.command) * _TCP
+        return self._commanded
 
     def measured_joints(self) -> np.ndarray:
         """``(8,)``: seven joint positions in radians, then the gripper's opening, 0 to 1."""
@@ -199,6 +219,8 @@ class Arm:
             goal = self._kinematics.inverse(self._reachable_hand(target, kind), self.command)
         step = np.clip(goal - self.command, -_LARGEST_JOINT_STEP, _LARGEST_JOINT_STEP)
         self.command = np.clip(self.command + step, _LIMITS[:, 0], _LIMITS[:, 1])
+        before, self._commanded = self._commanded, self._tcp_at(self.command)
+        self.last_step = self._commanded.p - before.p
         wish = min(1.0, max(0.0, float(target[-1])))
         self.grip += min(_LARGEST_GRIP_STEP, max(-_LARGEST_GRIP_STEP, wish - self.grip))
         self._from, self._to = self._to, self._positions(self.command, self.grip)

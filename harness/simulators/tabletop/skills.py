@@ -70,7 +70,9 @@ def yaw_of(tcp: sapien.Pose) -> float:
     return math.atan2(-closing[0], closing[1])
 
 
-def move(side: str, tcp: sapien.Pose, grip: float, speed: float = TRAVEL, hold: int = 0) -> Waypoint:
+def move(
+    side: str, tcp: sapien.Pose, grip: float, speed: float = TRAVEL, hold: int = 0
+) -> Waypoint:
     """A waypoint of one arm."""
     return Waypoint({side: Goal(tcp, grip)}, speed, hold)
 

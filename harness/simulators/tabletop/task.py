@@ -2,22 +2,25 @@
 
 A task is one short class in ``tasks/<scene>.py`` (``tasks/study.py`` is the example):
 
-1. ``name``: RoboPRO's manner, ``verb_object_preposition_place``; ``targets``: the names of the things
-   it may move, everything else counts as a collision when displaced;
-2. ``layout(rng)``: ``self.put(thing, x, y, yaw)`` for each thing. Table coordinates: x away from the
-   arms, y to their left, the middle of the table is 0, 0. The left arm reaches x -0.30..0.15 at
-   y -0.10..0.50 with the hand pointing down, the right arm the mirror image. Draw everything from
-   ``rng`` and vary object and goal by 10 cm and more;
-3. ``success(world)``: a predicate on the world alone, tried after every physics step, so order cheap
-   tests first; require that the thing is released and at rest where that is what one means;
-4. ``plan(world)``: the expert's waypoints **from the current state**, whoever brought it about: leave
-   out what is already done (``world.holder(name)``, ``world.joint(name)``), and when everything is
-   done return ``[]``. Compose ``skills``; they skip their own finished stages and avoid obstacles;
-5. if a hand needs more room than above the things themselves (the corridor of a push, the swing of a
-   door), return ``keep_clear()`` zones; ``route()`` is the way of the hands that obstacles gather on;
-6. add the class to ``TASKS``, its name to ``step_limits.yml`` (about three times the expert's actions)
-   and to ``instructions/<scene>.yml`` with ``seen`` and ``unseen`` templates (``words()`` fills their
-   ``{slots}``). The tests in ``tests/tabletop`` pick it up from ``TASKS``.
+1. ``name``: RoboPRO's manner, ``verb_object_preposition_place``; ``targets``: the names of the
+   things it may move, everything else counts as a collision when displaced;
+2. ``layout(rng)``: ``self.put(thing, x, y, yaw)`` for each thing. Table coordinates: x away from
+   the arms, y to their left, the middle of the table is 0, 0. The left arm reaches x -0.30..0.15
+   at y -0.10..0.50 with the hand pointing down, the right arm the mirror image. Draw everything
+   from ``rng`` and vary object and goal by 10 cm and more;
+3. ``success(world)``: a predicate on the world alone, tried after every physics step, so order
+   cheap tests first; require that the thing is released and at rest where that is what one means;
+4. ``plan(world)``: the expert's waypoints **from the current state**, whoever brought it about:
+   leave out what is already done (``world.holder(name)``, ``world.joint(name)``), and when
+   everything is done return ``[]``. Compose ``skills``; they skip their own finished stages and
+   avoid obstacles;
+5. if a hand needs more room than above the things themselves (the corridor of a push, the swing
+   of a door), return ``keep_clear()`` zones; ``route()`` is the way of the hands that obstacles
+   gather on;
+6. add the class to ``TASKS``, its name to ``step_limits.yml`` (about three times the expert's
+   actions) and to ``instructions/<scene>.yml`` with ``seen`` and ``unseen`` templates
+   (``words()`` fills their ``{slots}``). The scene's test inherits ``SceneSuite``, which takes
+   its tasks from there.
 """
 
 from __future__ import annotations

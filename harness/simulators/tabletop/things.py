@@ -44,16 +44,12 @@ def cup(
         for angle in (2 * math.pi * k / count for k in range(count))
     )
     floor = Part("cylinder", (radius - wall / 2, 0.003), material, at=(0, 0, 0.003), solid=hollow)
-    filled = Part(
-        "cylinder", (radius, height / 2), material, at=(0, 0, height / 2), visible=False
-    )
+    filled = Part("cylinder", (radius, height / 2), material, at=(0, 0, height / 2), visible=False)
     parts = (floor, *segments) if hollow else (filled, floor, *segments)
     return Body(name, parts, radius * 1.06, height, mass, friction=0.9)
 
 
-def block(
-    name: str, material: str, half: tuple[float, float, float], mass: float = 0.15
-) -> Body:
+def block(name: str, material: str, half: tuple[float, float, float], mass: float = 0.15) -> Body:
     """A solid box; ``half`` sizes in metres."""
     part = Part("box", half, material, at=(0, 0, half[2]))
     return Body(name, (part,), math.hypot(half[0], half[1]), 2 * half[2], mass, friction=0.8)
@@ -148,6 +144,9 @@ def table(name: str, material: str, legs: str, half: tuple[float, float], height
     corners = [(sx * (x - 0.05), sy * (y - 0.05)) for sx in (-1, 1) for sy in (-1, 1)]
     parts = (
         Part("box", (x, y, top), material, at=(0, 0, -top)),
-        *(Part("box", (0.025, 0.025, leg), legs, at=(cx, cy, -2 * top - leg)) for cx, cy in corners),
+        *(
+            Part("box", (0.025, 0.025, leg), legs, at=(cx, cy, -2 * top - leg))
+            for cx, cy in corners
+        ),
     )
     return Body(name, parts, 0.0, 0.0, kind="fixed")

@@ -59,6 +59,7 @@ class World:
             systems.append(sapien.render.RenderSystem(sapien.Device(device)))
         self.sapien_scene = sapien.Scene(systems)
         self.sapien_scene.timestep = 1.0 / PHYSICS_HZ
+        self.sapien_scene.add_ground(0.0, render=False)  # what falls off the table stays near
         self.table_height = scene.table_height
         self.contents = {placed.name: placed for placed in contents}
         self.touches: list[Touch] = []
@@ -169,7 +170,7 @@ class World:
 
     def upright(self, name: str, tolerance: float = 0.25) -> bool:
         """Whether a body's own z axis is within ``tolerance`` radians of vertical."""
-        w, x, y, z = self.pose(name).q
+        _, x, y, _ = self.pose(name).q
         return bool(1.0 - 2.0 * (x * x + y * y) > np.cos(tolerance))
 
     def touched(self, name: str) -> bool:

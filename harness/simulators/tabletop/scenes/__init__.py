@@ -45,6 +45,8 @@ def load(name: str) -> Scene:
         RollpoolError: no such scene.
     """
     if name not in names():
-        raise RollpoolError(f"scene '{name}'", "no such scene", f"pick one of: {', '.join(names())}")
+        raise RollpoolError(
+            f"scene '{name}'", "no such scene", f"pick one of: {', '.join(names())}"
+        )
     scene: Scene = importlib.import_module(f"{__name__}.{name}").SCENE
     return scene

@@ -49,7 +49,7 @@ SCENE = Scene(
     table_height=0.75,
     furniture=(
         Placed(table("desk", "oak", "walnut", (0.41, 0.70), 0.75), (0.0, 0.0)),
-        Placed(_lamp(), (0.30, 0.55)),
+        Placed(_lamp(), (0.33, 0.60)),
         Placed(_books(), (0.32, -0.30)),
     ),
     work_area=(-0.32, 0.20, -0.45, 0.45),

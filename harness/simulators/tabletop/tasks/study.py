@@ -89,7 +89,7 @@ class PressBell(Task):
 
 
 class PushBookToMark(Task):
-    """Push a lying book from the middle of the desk outwards, until it lies in the painted frame."""
+    """Push a book from the middle of the desk outwards, until it lies in the painted frame."""
 
     name = "push_book_to_mark"
     targets = ("book",)
@@ -118,9 +118,7 @@ class PushBookToMark(Task):
             return []
         book_at, mark_at = world.pose("book").p, world.pose("mark").p
         side = skills.reaching_arm(book_at, mark_at)
-        return skills.push(
-            world, side, "book", mark_at, reach=self._HALF[0], height=skills.FLOOR
-        )
+        return skills.push(world, side, "book", mark_at, reach=self._HALF[0], height=skills.FLOOR)
 
     def _behind(self) -> tuple[float, float]:
         """Where the hand comes down to push."""
