@@ -15,6 +15,7 @@ from typing import Any
 from harness import population
 from harness.atomic import write_atomic
 from harness.errors import RollpoolError
+from harness.feasible import FIRST_SEED, Check, find
 from harness.paths import RunPaths, suggest
 from harness.population import Cell, Manifest
 from harness.settings import Settings
@@ -26,20 +27,24 @@ _MAKE_BANK = "make it with scripts/precollect_eval_seeds.py, or set SEEDS_ROOT t
 
 
 def prepare(
-    paths: RunPaths, settings: Settings, describe: Describe, seal_lines: SealLines
+    paths: RunPaths, settings: Settings, describe: Describe, seal_lines: SealLines, check: Check
 ) -> list[Manifest]:
     """Seal what is missing and select; returns the manifests of the run in queue order.
 
     Args:
         describe: ``SimulatorProcess.describe``; called at most once.
         seal_lines: ``SimulatorProcess.seal``: the ``{"seed", "instruction", "reset"}`` of seeds.
+        check: ``SimulatorProcess.check``; called with ``USE_EVAL_SEEDS=0`` alone.
 
     Raises:
         RollpoolError: a queue line, a bank or a setting that cannot be.
     """
     described = functools.cache(describe)
     cells = _cells(paths, settings, described)
-    banks = _banks(paths, settings, cells)
+    if settings["USE_EVAL_SEEDS"]:
+        banks = _banks(paths, settings, cells)
+    else:
+        banks = _scan(paths, settings, cells, check)
     count = settings["EVAL_TEST_NUM"]
     for cell, seeds in banks.items():
         manifest = _sealed_before(paths, cell, seeds)
@@ -155,12 +160,6 @@ def _cells(paths: RunPaths, settings: Settings, described: Describe) -> list[Cel
 
 def _banks(paths: RunPaths, settings: Settings, cells: Sequence[Cell]) -> dict[Cell, list[int]]:
     """Each cell's seeds: from the bank, or those sealed already where no bank is named."""
-    if not settings["USE_EVAL_SEEDS"]:
-        raise RollpoolError(
-            "USE_EVAL_SEEDS=0",
-            "seeds are validated before a run, never while it scores",
-            _MAKE_BANK,
-        )
     count, root, banks = settings["EVAL_TEST_NUM"], settings["SEEDS_ROOT"], {}
     for cell in cells:
         if root is None and population.is_sealed(paths, cell):
@@ -177,6 +176,28 @@ def _banks(paths: RunPaths, settings: Settings, cells: Sequence[Cell]) -> dict[C
                 "lower it, or make a larger bank with scripts/precollect_eval_seeds.py",
             )  # fmt: skip
     return banks
+
+
+def _scan(
+    paths: RunPaths, settings: Settings, cells: Sequence[Cell], check: Check
+) -> dict[Cell, list[int]]:
+    """Each cell's seeds without a bank: the first that the expert solves. Sealed ones stay."""
+    count = _required(settings, "EVAL_TEST_NUM", "say how many seeds to look for")
+    found = {}
+    for cell in cells:
+        sealed = {e.seed: None for m in population.load(paths, cell) for e in m.episodes}
+        seeds = list(sealed)[:count]
+        if len(seeds) < count:
+            first = max([FIRST_SEED, *(seed + 1 for seed in seeds)])
+            seeds += find(check, cell, first, count - len(seeds))[0]
+        if len(seeds) < count:
+            raise RollpoolError(
+                f"USE_EVAL_SEEDS=0: {count} seeds of {cell.name}",
+                f"the expert solved only {len(seeds)} of those tried",
+                "ask for fewer, or give a bank with SEEDS_ROOT",
+            )  # fmt: skip
+        found[cell] = seeds
+    return found
 
 
 def _only_seeds(paths: RunPaths, cell: Cell) -> list[int]:

@@ -55,8 +55,8 @@ _DECLARATIONS = (
     Variable("SEEDS_ROOT", "path", None, "toolkit",
         "seed bank: a directory of `<task>/<task_config>.txt`"),
     Variable("USE_EVAL_SEEDS", "flag", "1", "toolkit",
-        "1 = the seeds of the bank; 0 is refused: seeds are validated beforehand by "
-        "`precollect_eval_seeds.py`, never while scoring"),
+        "1 = the seeds of the bank; 0 = the first that the simulator's expert solves, from "
+        "100000 on, found and sealed before the run"),
     Variable("EVAL_TEST_NUM", "int", None, "toolkit",
         "seeds per cell: the first N of the bank (clean 5 or 10, clutter 2); unset = all",
         unit="seeds", low=1),

@@ -28,14 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.atomic import write_atomic
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
+from harness.feasible import find
 from harness.paths import suggest
 from harness.population import Cell
 from harness.prepare import read_bank, task_config
 from harness.settings import resolve
 from harness.simulator_process import SimulatorProcess
-
-#: Seeds tried for each one wanted, before a cell is given up.
-MAX_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -113,17 +111,12 @@ def _fill_all(
 def _fill(sim: SimulatorProcess, cell: Cell, out: Path, first: int, count: int) -> Bank:
     path = out / cell.task / f"{cell.task_config}.txt"
     seeds = read_bank(out, cell.task, cell.task_config) if path.exists() else []
-    seed, tried, before = max([first, *(seed + 1 for seed in seeds)]), 0, len(seeds)
-    wanted = count - before
-    while len(seeds) < count and tried < MAX_TRIES * wanted:
-        block = range(seed, seed + count - len(seeds))
-        verdicts = sim.check(cell, block)
-        seeds += [seed for seed, solved in zip(block, verdicts, strict=True) if solved]
-        seed, tried = block.stop, tried + len(block)
-    if len(seeds) > before:
+    begin = max([first, *(seed + 1 for seed in seeds)])
+    found, tried = find(sim.check, cell, begin, count - len(seeds))
+    if found:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, (" ".join(map(str, seeds)) + "\n").encode())
-    return Bank(len(seeds), tried, len(seeds) - before)
+        write_atomic(path, (" ".join(map(str, seeds + found)) + "\n").encode())
+    return Bank(len(seeds) + len(found), tried, len(found))
 
 
 def _cells(described: dict[str, Any], arguments: argparse.Namespace) -> list[Cell]:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = {
     "foundations": "errors atomic paths rotations records variables gpus settings identity slurm"
     " simulators.contract",
-    "run": "run prepare population filesystem heartbeat lease budget standing claims",
+    "run": "run prepare feasible population filesystem heartbeat lease budget standing claims",
     "episode": "wire policies model_server serving model_client simulators rendering video episode"
     " channel simulator_client",
     "worker": "children simulator_process server_process rig worker pool",

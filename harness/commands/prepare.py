@@ -46,7 +46,7 @@ def prepare_run(arguments: argparse.Namespace) -> Run:
     with _Simulator(settings, paths) as asked:
         if arguments.queue:
             _take_queue(paths, Path(arguments.queue), asked)
-        manifests = prepare(paths, settings, asked.describe, asked.seal)
+        manifests = prepare(paths, settings, asked.describe, asked.seal, asked.check)
     run = open_run(settings.root, settings, create=True)
     warn(run.warnings)
     selected = sum(len(selected_positions(manifest)) for manifest in manifests)
@@ -81,6 +81,10 @@ class _Simulator:
         open_run(self._settings.root, self._settings, create=True)
         print(f"sealing {cell.scene} {cell.task}: {len(seeds)} episodes", flush=True)
         return self._process.seal(cell, seeds)
+
+    def check(self, cell: Cell, seeds: Sequence[int]) -> Sequence[bool]:
+        print(f"looking for {len(seeds)} seeds of {cell.scene} {cell.task}", flush=True)
+        return self._process.check(cell, seeds)
 
     def _describe(self) -> Mapping[str, Any]:
         return self._process.describe()

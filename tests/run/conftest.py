@@ -22,6 +22,8 @@ class Sealer:
         self.described = 0
         self.sealed: list[tuple[str, tuple[int, ...]]] = []
         self.wording = "Do it"
+        self.checked: list[tuple[str, tuple[int, ...]]] = []
+        self.solves: Callable[[int], bool] = lambda seed: True
 
     def describe(self) -> dict[str, Any]:
         self.described += 1
@@ -39,6 +41,10 @@ class Sealer:
         return [
             {"seed": seed, "instruction": f"{self.wording} {seed}.", "reset": {}} for seed in seeds
         ]
+
+    def check(self, cell: Cell, seeds: Sequence[int]) -> Sequence[bool]:
+        self.checked.append((cell.name, tuple(seeds)))
+        return [self.solves(seed) for seed in seeds]
 
 
 @pytest.fixture

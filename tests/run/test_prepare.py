@@ -33,7 +33,7 @@ def paths(root: Root) -> RunPaths:
 def seeds_of(paths: RunPaths, settings: Settings, sealer: Any) -> dict[str, list[int]]:
     """Prepare; task -> the selected seeds."""
     found: dict[str, list[int]] = {}
-    for m in prepare(paths, settings, sealer.describe, sealer.seal):
+    for m in prepare(paths, settings, sealer.describe, sealer.seal, sealer.check):
         seeds = [m.episodes[p].seed for p in selected_positions(m)]
         found.setdefault(m.cell.task, []).extend(seeds)
     return found
@@ -56,9 +56,9 @@ def test_preparing_again_asks_the_simulator_nothing(
     paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
 ) -> None:
     launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="1")
-    first = prepare(paths, launch, sealer.describe, sealer.seal)
+    first = prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
     sealer.wording, sealer.described, sealer.sealed = "Do otherwise", 0, []
-    assert prepare(paths, launch, sealer.describe, sealer.seal) == first
+    assert prepare(paths, launch, sealer.describe, sealer.seal, sealer.check) == first
     assert (sealer.described, sealer.sealed) == (0, [])
 
 
@@ -70,6 +70,7 @@ def test_more_seeds_of_the_same_bank_need_no_bank(
         settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="1"),
         sealer.describe,
         sealer.seal,
+        sealer.check,
     )
     assert seeds_of(paths, settings(), sealer)["open_drawer"] == [1]
     assert seeds_of(paths, settings(EVAL_TEST_NUM="3"), sealer)["open_drawer"] == [1, 2, 3]
@@ -111,10 +112,10 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
 
         monkeypatch.setattr("harness.population.publish_once", stopping)
         try:
-            prepare(paths, launch, sealer.describe, sealer.seal)
+            prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
         except Interrupted:
             monkeypatch.undo()
-        repeated = prepare(paths, launch, sealer.describe, sealer.seal)
+        repeated = prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
         undisturbed = undisturbed or repeated
         assert repeated == undisturbed
         assert [m.selected for m in repeated] == [2, 2]
@@ -126,7 +127,7 @@ def test_nothing_is_sealed_where_anything_is_wrong(
     bank = write_bank("1 2")
     (bank / "open_drawer" / "bench_demo_office_clean.txt").unlink()
     with pytest.raises(RollpoolError, match=r"open_drawer/bench_demo_office_clean.txt: No such"):
-        prepare(paths, settings(SEEDS_ROOT=str(bank)), sealer.describe, sealer.seal)
+        prepare(paths, settings(SEEDS_ROOT=str(bank)), sealer.describe, sealer.seal, sealer.check)
     assert not paths.manifests.exists() and sealer.sealed == []
 
 
@@ -138,7 +139,7 @@ def test_a_simulator_that_seals_other_seeds_is_refused(
 
     with pytest.raises(RollpoolError, match="other seeds than were asked for"):
         launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
-        prepare(paths, launch, sealer.describe, backwards)
+        prepare(paths, launch, sealer.describe, backwards, sealer.check)
 
 
 def test_other_configurations(
@@ -146,16 +147,16 @@ def test_other_configurations(
 ) -> None:
     bank = write_bank("1", config="d6")
     launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="d6")
-    manifests = prepare(paths, launch, sealer.describe, sealer.seal)
+    manifests = prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
     assert manifests[0].cell.task_config == "bench_demo_study_d6"
     for task in ("put_cup_in_box", "open_drawer"):
         (bank / task / "bench_vision_blur.txt").write_text("1 2")
     launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="bench_vision_blur")
-    manifests = prepare(paths, launch, sealer.describe, sealer.seal)
+    manifests = prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
     assert manifests[0].cell.task_config == "bench_vision_blur"
     with pytest.raises(RollpoolError, match=r"no bench_demo_study_d66; pick one of: d6"):
         launch = settings(SEEDS_ROOT=str(bank), BENCH_CONFIG="d66")
-        prepare(paths, launch, sealer.describe, sealer.seal)
+        prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +164,14 @@ def test_other_configurations(
     [
         ({}, "SEEDS_ROOT: not set"),
         ({"BENCH_CONFIG": ""}, "BENCH_CONFIG: not set"),
-        ({"USE_EVAL_SEEDS": "0", "SEEDS_ROOT": "x"}, "USE_EVAL_SEEDS=0: seeds are validated"),
+        ({"USE_EVAL_SEEDS": "0"}, "EVAL_TEST_NUM: not set; say how many"),
     ],
 )
 def test_what_prepare_must_be_told(
     paths: RunPaths, settings: Launch, sealer: Any, environ: dict[str, str], message: str
 ) -> None:
     with pytest.raises(RollpoolError, match=message):
-        prepare(paths, settings(**environ), sealer.describe, sealer.seal)
+        prepare(paths, settings(**environ), sealer.describe, sealer.seal, sealer.check)
 
 
 @pytest.mark.parametrize(
@@ -239,3 +240,22 @@ def test_a_queue_is_installed_once(paths: RunPaths, tmp_path: Path) -> None:
     with pytest.raises(RollpoolError, match=r"run demo has another queue.txt"):
         install_queue(paths, source)
     assert paths.queue.read_text() == QUEUE
+
+
+def test_without_a_bank_the_first_solvable_seeds_are_found_and_sealed(
+    paths: RunPaths, settings: Launch, sealer: Any
+) -> None:
+    sealer.solves = lambda seed: seed % 3 == 0
+    launch = settings(USE_EVAL_SEEDS="0", EVAL_TEST_NUM="2")
+    assert seeds_of(paths, launch, sealer) == {
+        "put_cup_in_box": [100002, 100005], "open_drawer": [100002, 100005]
+    }  # fmt: skip
+    more = settings(USE_EVAL_SEEDS="0", EVAL_TEST_NUM="3")
+    assert seeds_of(paths, more, sealer)["open_drawer"] == [100002, 100005, 100008]
+    sealer.checked = []
+    prepare(paths, more, sealer.describe, sealer.seal, sealer.check)
+    assert not sealer.checked, "sealed is sealed"
+    sealer.solves = lambda seed: False
+    with pytest.raises(RollpoolError, match="the expert solved only 3 of those tried"):
+        launch = settings(USE_EVAL_SEEDS="0", EVAL_TEST_NUM="4")
+        prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
