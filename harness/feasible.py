@@ -1,7 +1,7 @@
 """Seeds that the simulator's expert solves: how a bank is made, and what runs without one.
 
 A scene that cannot be solved says nothing about a policy, so RoboTwin-like benchmarks skip it. That
-search belongs before a run: while a run scores, which seeds are found would depend on who was first.
+search belongs before a run: while a run scores, what is found would depend on who was first.
 """
 
 from __future__ import annotations
