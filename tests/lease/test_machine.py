@@ -90,7 +90,7 @@ class Disturbed(Calm):
 
 
 _BOUNDED = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True,
+    max_examples=40, stateful_step_count=40, deadline=None, derandomize=True,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 

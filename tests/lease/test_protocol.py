@@ -89,7 +89,7 @@ def many(fast: int, slow: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("seed", seeds)
 
 
-@many(40, 300)
+@many(25, 300)
 def test_calm(seed: int) -> None:
     world = World(scripted_errors={2: 1, 5: 9} if seed % 2 else {})
     try:
@@ -99,7 +99,7 @@ def test_calm(seed: int) -> None:
         world.close()
 
 
-@many(80, 1000)
+@many(50, 1000)
 def test_disturbed(seed: int) -> None:
     world = World(scripted_errors={2: 1, 5: 9} if seed % 2 else {})
     try:
