@@ -107,30 +107,34 @@ class Budget:
 
 
 class Streak:
-    """Tells a broken worker (a sick GPU, a full disk) from broken episodes.
+    """Tells a broken worker (a sick GPU, a full disk) from broken episodes, tasks and policies.
 
     Args:
-        limit: so many different episodes in error, with none settled in between, are one too many.
+        episodes, tasks: so many different ones in error, with nothing settled in between, are too
+            many. One broken task, however many seeds it has, is no reason for a worker to stop;
+            what the policy raised is the policy's, on any worker.
     """
 
-    def __init__(self, limit: int = 5) -> None:
-        self._limit = limit
-        self._failed: dict[tuple[str, int], str] = {}
+    def __init__(self, episodes: int = 8, tasks: int = 4) -> None:
+        self._episodes, self._tasks = episodes, tasks
+        self._failed: dict[tuple[str, int], Row] = {}
 
     def add(self, row: Row) -> None:
         """A row of this worker's own making (not one it recorded for the dead)."""
         if row.error is None:
             self._failed.clear()
-        else:
-            self._failed[row.manifest, row.position] = _kind(row)
+        elif _kind(row) != "policy":
+            self._failed[row.manifest, row.position] = row
 
     @property
     def verdict(self) -> str | None:
         """Why this worker should stop; None while it need not."""
-        if len(self._failed) < self._limit:
+        rows = self._failed.values()
+        tasks = {row.task for row in rows}
+        if len(rows) < self._episodes or len(tasks) < self._tasks:
             return None
-        kinds = ", ".join(sorted(set(self._failed.values())))
-        return f"{len(self._failed)} different episodes in a row ended in error ({kinds})"
+        kinds = ", ".join(sorted({_kind(row) for row in rows}))
+        return f"{len(rows)} episodes of {len(tasks)} tasks in a row ended in error ({kinds})"
 
 
 def _kind(row: Row) -> str:

@@ -55,9 +55,8 @@ class Worker:
         ttl = run.settings["LEASE_TTL"]
         self._run, self._log = run, logging.getLogger("rollpool.worker")
         self._heartbeat = Heartbeat(run.paths, self.id, ttl, slurm=slurm_identity())
-        self._claims = open_claims(
-            run, self._heartbeat, Observer(run.paths.workers, ttl), self._record_lost
-        )
+        self._observer = Observer(run.paths.workers, ttl)
+        self._claims = open_claims(run, self._heartbeat, self._observer, self._record_lost)
         self._rig = Rig(run, self.id)
         self._metrics: dict[Cell, AppendLog] = {}
         self._signal: int | None = None
@@ -76,6 +75,13 @@ class Worker:
         except RollpoolError as error:
             self._log.error("%s", error)
             raise
+        except OSError as error:
+            refusal = RollpoolError(
+                f"run directory {self._run.paths.root}", str(error),
+                "see to the filesystem, then start the worker again",
+            )  # fmt: skip
+            self._log.error("%s", refusal)
+            raise refusal from error
         finally:
             self._rig.close()
             self._heartbeat.end()
@@ -151,6 +157,7 @@ class Worker:
         self._heartbeat.alive()
         self._heartbeat.check()
         self._heartbeat.beat(step=step)
+        self._observer.look()  # so that deaths are known before this worker has nothing else to do
         if self._signal is not None:
             raise Stopped
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,12 +74,22 @@ def test_one_attempt_spends_once_and_the_owners_word_goes_before_its_death() -> 
 
 
 def test_a_worker_that_fails_everywhere_is_told_so() -> None:
-    streak, verdicts = Streak(limit=3), []
-    for position, outcome in ((0, "error"), (0, "error"), (1, "error"), (2, "error"), (3, "fail")):
-        streak.add(row(BANK, position, 1, "h1-1", outcome, "crash"))
+    streak, verdicts = Streak(episodes=3, tasks=2), []
+    for task, position, outcome in (
+        ("a", 0, "error"), ("a", 0, "error"), ("a", 1, "error"), ("a", 2, "error"),
+        ("b", 0, "error"), ("c", 0, "fail"), ("d", 0, "error"),
+    ):  # fmt: skip
+        failed = row(BANK, position, 1, "h1-1", outcome, "crash")
+        streak.add(replace(failed, task=task, manifest=task))
         verdicts.append(streak.verdict)
-    reason = "3 different episodes in a row ended in error (crash)"
-    assert verdicts == [None, None, None, reason, None]
+    reason = "4 episodes of 2 tasks in a row ended in error (crash)"
+    assert verdicts == [None, None, None, None, reason, None, None]
+
+
+def test_what_the_policy_raises_is_no_workers_fault() -> None:
+    streak = Streak(episodes=1, tasks=1)
+    streak.add(row(BANK, 0, 1, "h1-1", "error", "policy"))
+    assert streak.verdict is None
 
 
 def test_two_hosts_that_failed_in_one_attempt_have_both_had_their_try() -> None:
