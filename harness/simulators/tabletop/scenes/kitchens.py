@@ -1,4 +1,4 @@
-"""The small kitchen: a narrow counter between two tiled walls close to the arms, a shelf over it."""
+"""The small kitchen: a narrow counter between two tiled walls close to the arms."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def _counter() -> Body:
     middle, depth, plinth = (_FAR + _NEAR) / 2, (_FAR - _NEAR) / 2, 0.10
     tall = (HEIGHT - 0.04 - plinth) / 2
     cupboard = -0.04 - tall
+    foot = plinth / 2 - HEIGHT
     doors = [-0.39, -0.13, 0.13, 0.39]
     parts = (
         Part("box", (depth, _ASIDE, 0.02), "slate", at=(middle, 0, -0.02)),
         Part("box", (depth - 0.03, _ASIDE, tall), "navy", at=(middle, 0, cupboard)),
-        Part("box", (depth - 0.06, _ASIDE, plinth / 2), "black", at=(middle, 0, plinth / 2 - HEIGHT)),
+        Part("box", (depth - 0.06, _ASIDE, plinth / 2), "black", at=(middle, 0, foot)),
         Part("box", (0.09, 0.40, 0.02), "walnut", at=(_NEAR - 0.09, 0, -0.032)),  # under the arms
         *(
             Part("box", (0.008, 0.122, tall - 0.02), "navy", at=(_FAR - 0.022, y, cupboard))

@@ -59,7 +59,8 @@ class StackCans(_InKitchen):
 
     def _on_top(self, world: World) -> bool:
         off = world.pose("red_can").p - world.pose("yellow_can").p
-        return math.hypot(off[0], off[1]) < 0.8 * self._RADIUS and abs(off[2] - self._TALL) < 0.005
+        level = abs(off[2] - self._TALL) < 0.005
+        return math.hypot(off[0], off[1]) < 0.8 * self._RADIUS and bool(level)
 
     def success(self, world: World) -> bool:
         return (
@@ -144,17 +145,15 @@ class SlidePlateToMat(_InKitchen):
         self.put_microwave(rng, -side)
 
     def success(self, world: World) -> bool:
-        off = world.pose("plate").p[:2] - world.pose("mat").p[:2]
-        return bool(math.hypot(*off) < self._TOLERANCE)
+        off = world.pose("plate").p - world.pose("mat").p
+        return math.hypot(off[0], off[1]) < self._TOLERANCE and bool(abs(off[2]) < 0.005)
 
     def plan(self, world: World) -> list[Waypoint]:
         if self.success(world):
             return []
         mat_at = world.pose("mat").p
         side = "left" if self.place_of("plate").xy[1] > 0 else "right"
-        return skills.push(
-            world, side, "plate", mat_at, reach=self._REACH, height=skills.FLOOR
-        )
+        return skills.push(world, side, "plate", mat_at, reach=self._REACH, height=skills.FLOOR)
 
     def _behind(self) -> tuple[float, float]:
         """Where the hand comes down to push."""
