@@ -38,7 +38,7 @@ class OpenCabinetDoor(Task):
     name = "open_cabinet_door"
     targets = ("cabinet",)
     _OPEN, _PULL = math.radians(40), math.radians(50)
-    _BAR, _ACROSS, _LEVEL = -0.125, 0.078, 0.10  # of the handle, in the cabinet's frame
+    _BAR, _ACROSS, _LEVEL = -0.125, 0.078, 0.072  # of the handle, in the cabinet's frame
 
     def layout(self, rng: np.random.Generator) -> None:
         side = float(rng.choice([-1.0, 1.0]))
@@ -47,7 +47,7 @@ class OpenCabinetDoor(Task):
         self.put(
             self._cabinet,
             rng.uniform(0.04, 0.17),
-            side * rng.uniform(0.10, 0.32),
+            side * rng.uniform(0.02, 0.24),
             rng.uniform(-0.3, 0.3),
         )
 
@@ -186,9 +186,9 @@ class SlidePanToBurner(Task):
 
     def layout(self, rng: np.random.Generator) -> None:
         side = float(rng.choice([-1.0, 1.0]))
-        x, y = rng.uniform(-0.17, -0.05), side * rng.uniform(0.10, 0.32)
+        x, y = rng.uniform(-0.17, -0.05), side * rng.uniform(0.0, 0.16)
         yaw, way = rng.uniform(-0.5, 0.5), rng.uniform(0.12, 0.21)
-        self.put(pan(), x, y, yaw if side > 0 else yaw + math.pi)
+        self.put(pan(), x, y, yaw + math.pi if side > 0 else yaw)  # its handle inwards
         self.put(burner(), x + way * math.cos(yaw), y + way * math.sin(yaw))
 
     def success(self, world: World) -> bool:

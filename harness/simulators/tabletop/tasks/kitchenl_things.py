@@ -110,7 +110,7 @@ def burner() -> Body:
 
 def cabinet(handle: Vector, hinge: float) -> Mechanism:
     """A cabinet whose front, a door hung at the side ``hinge`` (1: +y, -1: -y), faces -x."""
-    x, y, top, wall = 0.075, 0.10, 0.17, 0.004
+    x, y, top, wall = 0.075, 0.10, 0.13, 0.004
     shut = -x - 0.008
     base = (
         Part("box", (x, wall, top / 2), "white", at=(0, y - wall, top / 2)),
