@@ -12,6 +12,7 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.simulators.contract import COUNTERTOP, DEMO, LEFT_WRIST, RIGHT_WRIST
+from harness.simulators.tabletop.looks import LOOKS
 
 SCENES = ("study", "office", "kitchenl", "kitchens")
 
@@ -39,12 +40,14 @@ def test_the_four_scenes_look_different(still_life):
 def test_the_key_light_casts_a_shadow_that_begins_at_the_contact(still_life):
     life = still_life("kitchenl")
     life.step(240)
-    lit, shaded = [], []
-    for position, group in (((-0.25, 0.3), lit), ((-0.045, 0.09), shaded)):
+    x, y, _ = LOOKS["kitchenl"].key.direction
+    away = 0.06 / np.hypot(x, y)  # the box at (0, 0.05) is 6 cm wide and high
+    brightness = []
+    for position in ((-0.25, 0.3), (away * x, 0.05 + away * y)):
         u, v = _pixel(life.rig, COUNTERTOP, (*position, 0.75))
-        group.append(life.rig.picture(COUNTERTOP)[v, u].astype(float).mean())
-    # The box stands at (0, 0.05) and the light travels towards -x, +y.
-    assert shaded[0] < 0.85 * lit[0]
+        brightness.append(life.rig.picture(COUNTERTOP)[v, u].astype(float).mean())
+    lit, shaded = brightness
+    assert shaded < 0.85 * lit
 
 
 def test_a_point_of_the_scene_is_where_the_matrices_say(still_life):

@@ -151,9 +151,9 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         ),
         # a bright morning: strong sun with a clear shadow
         "kitchenl": Look(
-            key=Light((-0.62, -0.34, -0.95), (1.00, 0.92, 0.76)),
+            key=Light((-0.62, -0.34, -0.95), (0.88, 0.81, 0.67)),
             fill=Light((-0.3, 0.9, -0.6), (0.12, 0.14, 0.17)),
-            ambient=(0.36, 0.37, 0.38),
+            ambient=(0.32, 0.33, 0.34),
             wall="wall_cream",
             floor="floor_terracotta",
         ),

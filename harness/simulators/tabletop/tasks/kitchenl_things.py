@@ -113,11 +113,11 @@ def cabinet(handle: Vector, hinge: float) -> Mechanism:
     x, y, top, wall = 0.075, 0.10, 0.13, 0.004
     shut = -x - 0.008
     base = (
-        Part("box", (x, wall, top / 2), "white", at=(0, y - wall, top / 2)),
-        Part("box", (x, wall, top / 2), "white", at=(0, wall - y, top / 2)),
-        Part("box", (x, y, wall), "white", at=(0, 0, top - wall)),
-        Part("box", (x, y, wall), "white", at=(0, 0, wall)),
-        Part("box", (wall, y, top / 2), "white", at=(x - wall, 0, top / 2)),
+        Part("box", (x, wall, top / 2), "oak", at=(0, y - wall, top / 2)),
+        Part("box", (x, wall, top / 2), "oak", at=(0, wall - y, top / 2)),
+        Part("box", (x, y, wall), "oak", at=(0, 0, top - wall)),
+        Part("box", (x, y, wall), "oak", at=(0, 0, wall)),
+        Part("box", (wall, y, top / 2), "oak", at=(x - wall, 0, top / 2)),
         Part("box", (x - 0.010, y - wall, 0.003), "birch", at=(0.006, 0, top / 2), solid=False),
     )
     bar, across, level = handle
