@@ -21,11 +21,13 @@ COMMANDS = {
     "prepare": ("prepare", "make a run and seal its episodes from queue and seed bank"),
     "run": ("run", "prepare a run and evaluate it on this machine, with progress"),
     "work": ("work", "one lease worker: claim and evaluate episodes until none is left"),
+    "node": ("node", "this node's share of a run: a worker for each of its GPUs"),
     "status": ("status", "how a run stands: cells, workers, rate, time left"),
     "organize": ("organize", "success tables and named videos of a run"),
     "episode": ("episode", "one episode by hand, with its video and traceback"),
     "list": ("listing", "scenes, tasks, configs, checkpoints, policies, profiles, simulators"),
     "queue": ("queue_file", "write a queue file from a scene and task filter"),
+    "stage": ("stage", "bring environments, weights and assets to this node's own disk"),
     "variables": ("variables", "every variable: value, where it comes from, meaning"),
 }
 _INTERRUPTED = 130

@@ -12,6 +12,8 @@ EXIT_OK = 0
 EXIT_PARTIAL = 1
 #: The input, the configuration or the machine is at fault; the message says which and what to do.
 EXIT_REFUSED = 2
+#: Nothing is wrong, but the job's time is over: the same command again goes on.
+EXIT_LATER = 75
 
 
 class RollpoolError(Exception):

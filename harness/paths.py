@@ -102,6 +102,8 @@ class RunPaths:
         self.queue = root / "queue.txt"
         self.leases = root / "queue.txt.leases"
         self.manifests = root / "manifests"
+        self.preparing = root / "preparing"
+        self.decisions = root / "decisions"
         self.workers = root / "workers"
         self.logs = root / "logs"
         self.results = root / "eval_result"

@@ -133,6 +133,7 @@ class Rig:
             options=rendering_options(name, str(python)) if pictures else {},
             ffmpeg=find_ffmpeg() if settings["EVAL_VIDEO"] != "none" else None,
             video_camera=(settings["DXVLA_VIDEO_CAM"] or DEMO).removesuffix("_camera"),
+            threads=settings["EVAL_THREADS"],
             env={**environment(), **settings.exports()},
         )
 
@@ -153,6 +154,7 @@ class Rig:
                 "settings_hash": run.identity["settings_hash"],
             },
             host=settings["MODEL_SERVER_BIND"],
+            threads=settings["EVAL_THREADS"],
             env={**environment(), **settings.exports()},
         )
 

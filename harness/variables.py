@@ -86,6 +86,9 @@ _DECLARATIONS = (
     Variable("WORKERS_PER_GPU", "int", "1", "toolkit",
         "lease workers per GPU, or per node where there is none; more than 1 is refused on "
         "Blackwell: no MPS there, sharing corrupts the simulator", low=1),
+    Variable("EVAL_THREADS", "int", "1", "toolkit",
+        "threads of a worker's simulator and model processes each; a node of a pool sets its "
+        "workers' shares of `--cpus-per-task`", unit="threads", low=1),
     Variable("DXVLA_ACTION_SMOOTH", "float", "0.7", "policy wrapper",
         "cross-chunk EMA: first action = this x last executed + the rest x raw; 0 disables",
         moves_numbers=True, default_of="dxvla", low=0, high=1),
@@ -109,7 +112,18 @@ _DECLARATIONS = (
     Variable("GIANT_CODE_DIR", "path", None, "model",
         "model code directory; sets `DA3_XVLA_ROOT`"),
     Variable("GIANT_KEEP", "text", None, "toolkit",
-        "staged checkpoints to keep on a node, by name"),
+        "staged checkpoints to keep on a node, names separated by commas; unset = as many as "
+        "`DXVLA_LOCAL_GB` allows, the most recently used ones"),
+    Variable("GIANT_BACKBONES", "text", None, "toolkit",
+        "Hugging Face models that the checkpoint needs, staged with it: `owner/name`, "
+        "separated by commas; or `backbones` in `deploy_policy.yml`"),
+    Variable("DXVLA_LOCAL", "path", "/tmp/dxvla_local", "toolkit",
+        "folder on the node's own disk to which environments, weights and assets are staged"),
+    Variable("DXVLA_LOCAL_GB", "float", "40", "toolkit",
+        "cap of the staged weights; those used longest ago go first", unit="GB", low=0),
+    Variable("DXVLA_STAGE", "flag", "1", "toolkit",
+        "1 = a node stages to `DXVLA_LOCAL` first and runs from there; 0 = it runs from the "
+        "shared filesystem"),
     Variable("DA3_XVLA_ROOT", "path", None, "model",
         "root of the model's code; from `GIANT_CODE_DIR` where that is given"),
     Variable("DXVLA_SAPIEN_B1", "flag", "1", "simulator",

@@ -8,6 +8,7 @@ others if not; one episode's failure never ends the worker, many different ones 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import signal
 import sys
@@ -18,24 +19,31 @@ from types import FrameType
 from typing import Any
 
 from harness.atomic import AppendLog
-from harness.claims import Batch, Lost, Wait, anything_left, open_claims
-from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
-from harness.heartbeat import Heartbeat, Observer, WorkerId
+from harness.claims import Batch, Lost, Wait
+from harness.errors import EXIT_LATER, EXIT_OK, EXIT_PARTIAL, RollpoolError
+from harness.heartbeat import Heartbeat, WorkerId
+from harness.job_end import JobEnd
+from harness.joining import anything_left, open_claims
 from harness.lease import RELEASED
+from harness.observer import Observer
 from harness.population import Cell
-from harness.records import Row
+from harness.records import Row, read_rows
 from harness.rig import Rig
 from harness.run import Run
 from harness.slurm import identity as slurm_identity
+from harness.slurm import time_left
 from harness.video import remove_abandoned
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: Enough to know how long an episode takes, where the job has an end.
+_ROWS_TO_MEASURE = 500
 
 
 def work(run: Run) -> int:
     """Work until nothing is left for this worker; returns its exit code.
 
-    0: nothing left. 1: it stopped itself, since many different episodes failed on it.
+    0: nothing left. 1: it stopped itself, since many different episodes failed on it, or since no
+    episode fits into the job at all. 75: no further episode fits in before the job's end.
     128 + n: signal n. Raises ``RollpoolError`` where its processes or the filesystem give out.
     """
     worker = Worker(run)
@@ -58,6 +66,7 @@ class Worker:
         self._observer = Observer(run.paths.workers, ttl)
         self._claims = open_claims(run, self._heartbeat, self._observer, self._record_lost)
         self._rig = Rig(run, self.id)
+        self._job_end = JobEnd(time_left())
         self._metrics: dict[Cell, AppendLog] = {}
         self._signal: int | None = None
         self._starting = False
@@ -90,15 +99,18 @@ class Worker:
         if not anything_left(self._run):
             self._log.info("nothing was left to run")
             return EXIT_OK
+        if self._job_end.limited:
+            for row in itertools.islice(read_rows(self._run.paths.results), _ROWS_TO_MEASURE):
+                self._measure(row)
         while True:
             self._tick()
             if not self._rig.standing:
                 self._start_rig()
-            if verdict := self._claims.streak.verdict:
-                message = f"worker {self.id} stops: {verdict}; see {self._run.paths.logs}"
-                self._log.error("%s", message)
-                print(f"rollpool: {message}", file=sys.stderr)
-                return EXIT_PARTIAL
+            if failing := self._claims.streak.verdict:
+                return self._give_up(failing, EXIT_PARTIAL)
+            if late := self._job_end.verdict():
+                # Without a single row the same job again would do no better.
+                return self._give_up(late, EXIT_LATER if self._metrics else EXIT_PARTIAL)
             batch = self._claims.next()
             if batch is None:
                 self._log.info("nothing is left to run")
@@ -107,6 +119,16 @@ class Worker:
                 time.sleep(batch.seconds)
             else:
                 self._run_batch(batch)
+
+    def _measure(self, row: Row) -> None:
+        if row.success is not None and row.wall_s is not None:
+            self._job_end.measured(row.wall_s)
+
+    def _give_up(self, why: str, code: int) -> int:
+        message = f"worker {self.id} stops: {why}; see {self._run.paths.logs}"
+        self._log.error("%s", message)
+        print(f"rollpool: {message}", file=sys.stderr)
+        return code
 
     def _start_rig(self) -> None:
         self._starting = True
@@ -122,7 +144,9 @@ class Worker:
         marker: str | None = RELEASED
         try:
             for position in batch.positions:
-                if not self._rig.standing or not self._run_episode(batch, position):
+                if not self._rig.standing or self._job_end.verdict():
+                    return
+                if not self._run_episode(batch, position):
                     return
             marker = None
         finally:
@@ -141,6 +165,9 @@ class Worker:
         began = time.time()
         try:
             result = self._rig.play(episode, attempt, video, self._tick)
+            if result["error"] and self._signal is not None:
+                # SLURM signals every process of a step: the same TERM ended the simulator.
+                raise Stopped
         except Stopped:
             self._rig.abandon()
             raise
@@ -150,6 +177,7 @@ class Worker:
         row = self._row(batch, position, result, began)
         self._append(batch.cell, row)
         self._claims.recorded(row)
+        self._measure(row)
         self._log.info("%s seed %s attempt %s: %s", row.task, row.seed, row.attempt, _said(row))
         return True
 

@@ -18,12 +18,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors atomic paths rotations records variables gpus settings identity slurm"
-    " simulators.contract",
-    "run": "run prepare feasible population filesystem heartbeat lease budget standing claims",
+    "foundations": "errors trees atomic paths rotations records variables gpus settings identity slurm"
+    " job_end simulators.contract",
+    "run": "run prepare feasible population filesystem heartbeat observer lease"
+    " decisions budget standing claims joining compaction"
+    " preparer",
     "episode": "wire policies model_server serving model_client simulators rendering video episode"
     " channel simulator_client",
-    "worker": "children simulator_process server_process rig worker pool",
+    "worker": "children simulator_process server_process rig worker pool node",
     "reports": "report report_files tables results robopro_results organize status status_page"
     " commands cli",
 }

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prepare, work, report. 1 where an episode is still missing, in error or set aside."""
     from harness import status_page
-    from harness.pool import run_pool
+    from harness.pool import Slot, run_pool
     from harness.status import StatusReader
 
     prepared = prepare.prepare_run(arguments)
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if before.done:
         print(f"resuming: {before.done} of {before.selected} episodes have their result already")
     with status_page.Live(reader.look, out=sys.stderr):
-        code = run_pool(prepared, arguments.workers)
+        code = run_pool(prepared, [Slot(f"worker {n}") for n in range(arguments.workers)])
     after = reader.look()
     print(f"run {prepared.paths.name}: {status_page.line(after)}")
     if after.total.done == after.total.selected:

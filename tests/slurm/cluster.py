@@ -128,9 +128,9 @@ class Cluster:
         """Start a command on the login host, or on a node outside of SLURM. It dies when the
         returned process is killed."""
         pid = self._inits[node] if node else self._login
-        enter = ["nsenter", "-t", str(pid), "-m", "-n", "-i", "-p", "-u", f"--wd={cwd}"]
+        enter = ["nsenter", "-t", str(pid), "-m", "-n", "-i", "-p", "-u"]
         return subprocess.Popen(
-            [*enter, "setpriv", "--pdeathsig", "KILL", *argv],
+            [*enter, "setpriv", "--pdeathsig", "KILL", "env", "-C", cwd, *argv],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=self.environment(env) if env is None else {**env, **_SLURM(self._base)},
         )  # fmt: skip
@@ -273,10 +273,10 @@ class Cluster:
         self._until(lambda: "is UP" in self.run("scontrol", "ping")[1], "slurmctld")
 
     def _daemon(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        enter = ["nsenter", "-t", str(self._login), "-m", "-n", "-i", "-p", "-u", "--wd=/"]
+        enter = ["nsenter", "-t", str(self._login), "-m", "-n", "-i", "-p", "-u"]
         with self.outside(f"{self._base}/log/{name}.out").open("ab") as log:
             daemon = subprocess.Popen(
-                [*enter, "setpriv", "--pdeathsig", "KILL", *argv],
+                [*enter, "setpriv", "--pdeathsig", "KILL", "env", "-C", "/", *argv],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
                 start_new_session=True,
             )  # fmt: skip
@@ -357,7 +357,9 @@ def main(arguments: Sequence[str]) -> int:
     with Cluster() as cluster:
         argv = arguments or [os.environ.get("SHELL", "/bin/bash")]
         enter = ["nsenter", "-t", str(cluster._login), "-m", "-n", "-i", "-p", "-u"]
-        return subprocess.run([*enter, "--wd=.", *argv], env=cluster.environment()).returncode
+        return subprocess.run(
+            [*enter, "env", "-C", os.getcwd(), *argv], env=cluster.environment()
+        ).returncode
 
 
 if __name__ == "__main__":

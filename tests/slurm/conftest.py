@@ -1,0 +1,137 @@
+"""One cluster for all tests of this folder, with an installation on its shared folder.
+
+A machine that cannot have one (no root, no packages) skips these tests and says why; where ``CI``
+is set that is a failure.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.paths import CODE, RunPaths
+from harness.records import Row, counted, read_rows
+from harness.variables import VARIABLES
+from tests.slurm.cluster import Cluster, unavailable
+
+DEADLINE_S = 90.0
+SEEDS = range(1, 7)
+#: What a user's checkout has on the shared folder.
+INSTALLED = ("harness", "scripts", "policy", "orchestrators", "tests/fakes")
+
+#: (scene, task, seed) -> what counts of an episode.
+Outcomes = Mapping[tuple[str, str, int], tuple[str, int | None, str | None]]
+
+
+class Pool:
+    """A cluster, and what a user of it has."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.home = f"{cluster.shared}/home"
+        for name in INSTALLED:
+            shutil.copytree(
+                CODE / name, self.outside(name), ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for name in ("env.sh", "organize_results.py"):
+            shutil.copy(CODE / name, self.outside(name))
+        clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        self.env = {
+            **clean,
+            "ROLLPOOL_ENVS": str(Path(sys.prefix).parent),
+            "SIMULATOR": "tests.fakes.pointsim:make",
+            "POLICY_NAME": "expert",
+            "BENCH_CONFIG": "clean",
+            "ROBOTWIN_PY": sys.executable,
+            "XVLA_PY": sys.executable,
+            "SEEDS_ROOT": "bank",
+            "LEASE_TTL": "4",
+        }
+
+    def outside(self, name: str) -> Path:
+        """A file of the home, as the test sees it."""
+        return self.cluster.outside(f"{self.home}/{name}")
+
+    def paths(self, run: str) -> RunPaths:
+        return RunPaths(self.outside(f"runs/{run}"))
+
+    def queue(self, *tasks: str, seeds: range = SEEDS, configs: str = "clean") -> str:
+        """A queue file of these tasks in both scenes, with banks for each configuration."""
+        lines = []
+        for task in tasks:
+            for scene in ("plane", "hill"):
+                lines.append(f"{scene} {task}\n")
+                for config in configs.split():
+                    bank = self.outside(f"bank/{task}/bench_demo_{scene}_{config}.txt")
+                    bank.parent.mkdir(parents=True, exist_ok=True)
+                    bank.write_text(" ".join(map(str, seeds)))
+        self.outside("wanted.txt").write_text("".join(lines))
+        return "wanted.txt"
+
+    def make(self, run: str, *tasks: str, seeds: range = SEEDS) -> None:
+        """A run directory with its queue, as a user makes it."""
+        queue = self.queue(*tasks, seeds=seeds)
+        self.paths(run).root.mkdir(parents=True)
+        self.paths(run).results.mkdir()
+        shutil.copy(self.outside(queue), self.paths(run).queue)
+
+    def shell(self, script: str, timeout: float = DEADLINE_S, **env: str) -> tuple[int, str]:
+        """Exit code and output of a user's shell on the login host."""
+        argv = ("bash", "-c", script)
+        return self.cluster.run(*argv, env={**self.env, **env}, cwd=self.home, timeout=timeout)
+
+    @functools.cached_property
+    def start(self):  # type: ignore[no-untyped-def]
+        """``start(script, **env)``: the same in the background; a ``Popen``."""
+
+        def start(script: str, **env: str):  # type: ignore[no-untyped-def]
+            argv = ("bash", "-c", f"exec {script}")
+            return self.cluster.popen(argv, env={**self.env, **env}, cwd=self.home)
+
+        return start
+
+    def rows(self, run: str) -> list[Row]:
+        return list(read_rows(self.paths(run).results))
+
+    def outcomes(self, run: str) -> Outcomes:
+        return {
+            (row.scene, row.task, row.seed): (row.outcome, row.steps, row.state_hash)
+            for row in counted(self.rows(run)).values()
+        }
+
+
+def wait_for(condition: Callable[[], object], what: str = "") -> None:
+    """Polls until a condition holds; a deadline, not a duration."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, f"the deadline passed: {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def _cluster() -> Iterator[Cluster]:
+    if reason := unavailable():
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def _pool(_cluster: Cluster) -> Pool:
+    return Pool(_cluster)
+
+
+@pytest.fixture
+def pool(_pool: Pool) -> Iterator[Pool]:
+    """The pool with all its nodes well; what a test has broken is mended after it."""
+    yield _pool
+    _pool.cluster.mend()
