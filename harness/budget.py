@@ -1,8 +1,8 @@
 """What the rows say about each episode: settled, worth another try, or set aside.
 
-Promises: the answer depends on the set of rows alone, not on their order or their number (a row
-recorded twice spends nothing twice); an error spends its episode's budget once an attempt; the
-death of a worker has a larger budget of its own.
+Promises: the answer depends on the set of rows and decisions alone, not on their order or their
+number (a row recorded twice spends nothing twice); an error spends its episode's budget once an
+attempt; the death of a worker has a larger budget of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.decisions import Decisions, Verdict
 from harness.records import Row
 
 #: The kind of error that says a worker died; whether the episode killed it, nobody knows.
@@ -19,25 +20,25 @@ LOST = "lost"
 
 @dataclass
 class _Episode:
-    settled: bool = False
+    settled: int = 0  # the highest attempt with an outcome
     attempts: int = 0
     errors: dict[int, Row] = field(default_factory=dict)  # attempt -> its row
-    hosts: set[str] = field(default_factory=set)  # on which it went wrong
+    hosts: dict[str, int] = field(default_factory=dict)  # where it went wrong -> last attempt
 
     def add(self, row: Row) -> None:
         self.attempts = max(self.attempts, row.attempt)
         if row.error is None:
-            self.settled = True
+            self.settled = max(self.settled, row.attempt)
             return
         if _kind(row) != LOST:
-            self.hosts.add(row.host)
+            self.hosts[row.host] = max(row.attempt, self.hosts.get(row.host, 0))
         other = self.errors.get(row.attempt)
         if other is None or _telling(row) > _telling(other):
             self.errors[row.attempt] = row
 
 
-#: What an episode without rows looks like; never added to.
-_UNTRIED = _Episode()
+#: What an episode without rows looks like; never added to. One that nobody decided about.
+_UNTRIED, _UNDECIDED = _Episode(), Verdict()
 
 
 def _telling(row: Row) -> tuple[bool, str, str]:
@@ -52,10 +53,12 @@ class Budget:
     Args:
         retries: an episode is set aside after 1 + this many errors.
         lost_retries: the same for the deaths of workers that ran it.
+        decisions: what people decided; refreshed by whoever holds them.
     """
 
-    def __init__(self, retries: int, lost_retries: int) -> None:
+    def __init__(self, retries: int, lost_retries: int, decisions: Decisions | None = None) -> None:
         self._retries, self._lost_retries = retries, lost_retries
+        self._decisions = decisions
         self._episodes: dict[tuple[str, int], _Episode] = {}
 
     def add(self, row: Row) -> None:
@@ -63,44 +66,69 @@ class Budget:
 
     def settled(self, manifest: str, position: int) -> bool:
         """Whether the episode has a success or a fail."""
-        return self._get(manifest, position).settled
+        return self._get(manifest, position).settled > self.floor(manifest, position)
+
+    def floor(self, manifest: str, position: int) -> int:
+        """Attempts up to this one are an earlier generation's."""
+        return self._verdict(manifest, position).floor
 
     def attempts(self, manifest: str, position: int) -> int:
-        """The highest attempt recorded, 0 if none."""
-        return self._get(manifest, position).attempts
+        """The highest attempt recorded or decided upon, 0 if none."""
+        recorded = self._get(manifest, position).attempts
+        return max(recorded, self.floor(manifest, position))
 
     def has(self, manifest: str, position: int, attempt: int) -> bool:
         """Whether the episode needs no row that says how this attempt went wrong."""
-        episode = self._get(manifest, position)
-        return episode.settled or attempt in episode.errors
+        tried = attempt in self._get(manifest, position).errors
+        old = attempt <= self.floor(manifest, position)
+        return tried or old or self.settled(manifest, position)
 
     def failed(self, manifest: str, position: int) -> bool:
         """Whether the episode has gone wrong before."""
-        return bool(self._get(manifest, position).errors)
+        return bool(self._errors(manifest, position))
 
     def error_hosts(self, manifest: str, position: int) -> set[str]:
         """The hosts on which the episode went wrong; deaths do not count against a host."""
-        return self._get(manifest, position).hosts
+        hosts = self._get(manifest, position).hosts
+        spent = self._forgiven(manifest, position) if hosts else 0
+        return {host for host, attempt in hosts.items() if attempt > spent}
 
     def quarantined(self, manifest: str, position: int) -> str | None:
         """Why the episode is set aside; None while it is not."""
-        episode = self._get(manifest, position)
-        if episode.settled or not episode.errors:
+        if self.settled(manifest, position):
             return None
-        kinds = Counter(_kind(row) for row in episode.errors.values())
+        if skipped := self._verdict(manifest, position).skipped:
+            return skipped
+        errors = self._errors(manifest, position)
+        kinds = Counter(_kind(row) for row in errors)
         lost = kinds[LOST]
-        spent = kinds.total() - lost > self._retries or lost > self._lost_retries
-        if not spent:
+        if kinds.total() - lost <= self._retries and lost <= self._lost_retries:
             return None
-        last = episode.errors[max(episode.errors)]
+        last = max(errors, key=lambda row: row.attempt)
         counts = ", ".join(f"{kind} x{n}" for kind, n in sorted(kinds.items()))
-        hosts = ", ".join(sorted({row.host for row in episode.errors.values()}))
+        hosts = ", ".join(sorted({row.host for row in errors}))
         message = (last.error or {}).get("message", "")
         return f"{kinds.total()} errors ({counts}) on {hosts}; the last: {message}"
 
     def over(self, manifest: str, position: int) -> bool:
         """Whether nobody need run the episode: it is settled or set aside."""
         return self.settled(manifest, position) or bool(self.quarantined(manifest, position))
+
+    def _errors(self, manifest: str, position: int) -> list[Row]:
+        """The error rows that spend its budget."""
+        errors = self._get(manifest, position).errors
+        if not errors:
+            return []
+        spent = self._forgiven(manifest, position)
+        return [row for attempt, row in errors.items() if attempt > spent]
+
+    def _forgiven(self, manifest: str, position: int) -> int:
+        """Errors of attempts up to this one spend nothing."""
+        verdict = self._verdict(manifest, position)
+        return max(verdict.floor, verdict.forgiven)
+
+    def _verdict(self, manifest: str, position: int) -> Verdict:
+        return self._decisions.of(manifest, position) if self._decisions else _UNDECIDED
 
     def _get(self, manifest: str, position: int) -> _Episode:
         return self._episodes.get((manifest, position), _UNTRIED)

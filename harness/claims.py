@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.budget import Budget, Streak
+from harness.budget import Streak
 from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Observer, Record
+from harness.heartbeat import Heartbeat, Record
 from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook, shard_of, touched_cells
-from harness.population import Cell, Manifest, load, selected_positions
-from harness.records import Row, metrics_files, read_file
-from harness.run import Run
+from harness.observer import Observer
+from harness.population import Cell, Manifest
+from harness.records import Row
 from harness.standing import Standing
 
 
@@ -71,6 +71,7 @@ class Claims:
     Args:
         standings: the manifests, in queue order.
         record_lost: see ``Lost``.
+        news: asks whether people have decided anything since it was last asked.
     Attributes:
         streak: whether this worker fails so steadily that it should stop.
     """
@@ -78,6 +79,7 @@ class Claims:
     def __init__(
         self, standings: Sequence[Standing], leases: Path, heartbeat: Heartbeat,
         observer: Observer, record_lost: Callable[[Lost], Row], *,
+        news: Callable[[], bool] = lambda: False,
         fs: Filesystem | None = None, clock: Callable[[], float] = time.monotonic,
         chance: random.Random | None = None,
     ) -> None:  # fmt: skip
@@ -85,7 +87,8 @@ class Claims:
         self._standings, self._leases, self._fs = standings, leases, fs or Filesystem()
         self._by_manifest = {standing.manifest.hash: standing for standing in standings}
         self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
-        self._clock, self._chance = clock, chance or random.Random()
+        self._news, self._clock, self._chance = news, clock, chance or random.Random()
+        self._asked = clock()
         self._mine: Standing | None = None
         self._shard: int | None = None
         self._ahead: Iterator[int] = iter(())
@@ -96,9 +99,16 @@ class Claims:
 
     def next(self) -> Batch | Wait | None:
         """The next batch; a ``Wait``; or None when there is nothing left to run for anybody."""
-        for stage in (self._own, self._untouched, self._fullest, self._left_over):
-            if batch := stage():
-                return batch
+        if self._clock() - self._asked >= self._heartbeat.interval:
+            self._take_news()
+        while True:
+            for stage in (self._own, self._untouched, self._fullest, self._left_over):
+                if batch := stage():
+                    return batch
+            if any(not s.complete for s in self._standings) or not self._take_news():
+                return self._idly()
+
+    def _idly(self) -> Wait | None:
         if not self._idle:
             self._heartbeat.beat(claim=None, episode=None, state="idle")
             self._idle, self._read = True, self._clock()
@@ -115,13 +125,26 @@ class Claims:
         seconds *= 0.5 + self._chance.random() / 2
         return Wait(seconds, sum(len(positions) for s in left for positions in s.left.values()))
 
+    def _take_news(self) -> bool:
+        """Whether people have decided anything; if so, what is left is reckoned anew."""
+        self._asked = self._clock()
+        if not self._news():
+            return False
+        for standing in self._standings:
+            if standing.joined:
+                standing.load()
+        return True
+
     def may_record(self, batch: Batch) -> bool:
         """Whether the batch is still this worker's. Ask before an episode's row is written; where
         it says no, drop the episode and give the batch back as released."""
         lapses = self._heartbeat.lapses
+        standing = self._by_manifest[batch.manifest.hash]
+        if any(standing.floor(position) >= batch.attempt for position in batch.positions):
+            return False
         if lapses == self._lapses:
             return True
-        book = self._by_manifest[batch.manifest.hash].book
+        book = standing.book
         book.refresh(batch.claim.shard)
         if book.marked(batch.claim, RELEASED) or self._taken(book, batch.claim):
             return False
@@ -267,43 +290,3 @@ class Claims:
     def _taken(book: LeaseBook, mine: Claim) -> bool:
         covering = (c for p in range(mine.first, mine.last + 1) for c in book.covering(p))
         return any(claim.attempt > mine.attempt for claim in covering)
-
-
-def open_claims(
-    run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row]
-) -> Claims:
-    """The claims of a run on its shared filesystem."""
-    return Claims(_standings(run), run.paths.leases, heartbeat, observer, record_lost)
-
-
-def anything_left(run: Run) -> bool:
-    """Whether any selected episode is neither settled nor set aside; asked before what takes
-    minutes is started."""
-    for standing in _standings(run):
-        standing.refresh()
-        if not standing.complete:
-            return True
-    return False
-
-
-def _standings(run: Run) -> list[Standing]:
-    settings = run.settings
-    return [
-        Standing(
-            manifest, selected_positions(manifest),
-            LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
-            Budget(settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"]),
-            _rows_of(run, cell), settings["EVAL_MINIBATCH"],
-        )
-        for cell in run.cells for manifest in load(run.paths, cell)
-    ]  # fmt: skip
-
-
-def _rows_of(run: Run, cell: Cell) -> Callable[[], Iterator[Row]]:
-    policy = run.settings["POLICY_NAME"]
-    folder = run.paths.metrics_dir(cell.task, policy, cell.task_config, "any").parent
-
-    def rows() -> Iterator[Row]:
-        return (row for file in metrics_files(folder) for row in read_file(file))
-
-    return rows

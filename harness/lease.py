@@ -71,6 +71,8 @@ class LeaseBook:
     Attributes:
         void: finished claims whose rows are missing; the reader of rows adds to it.
         shrunk: names that were seen have vanished: somebody removes leases.
+        floor: the attempt up to which claims over a position are an earlier generation's: they
+            say nothing any more.
     """
 
     def __init__(self, leases: Path, cell_dir: str, fs: Filesystem | None = None) -> None:
@@ -80,6 +82,7 @@ class LeaseBook:
         self._covering: dict[int, list[Claim]] = {}
         self.void: set[Claim] = set()
         self.shrunk = False
+        self.floor: Callable[[int], int] = lambda position: 0
 
     def touch(self) -> bool:
         """Make the directory of the cell. True for the one worker that comes first."""
@@ -115,7 +118,9 @@ class LeaseBook:
 
     def covering(self, position: int) -> list[Claim]:
         """The claims over ``position``, the lowest attempt first."""
-        return self._covering.get(position, [])
+        covering = self._covering.get(position, [])
+        floor = self.floor(position)
+        return [claim for claim in covering if claim.attempt > floor] if floor else covering
 
     def marked(self, claim: Claim, marker: str) -> bool:
         return marker in self._shards.get(claim.shard, {}).get(claim, ())

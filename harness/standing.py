@@ -2,7 +2,8 @@
 
 Promises: names are listed before rows are read, so a finished claim whose rows are missing is found
 out (it is void) and not believed; what the rows settle is settled, whatever happens to the leases.
-Rows are read on joining, and again only when a claim ended without finishing or names vanished.
+Rows are read on joining, and again only when a claim ended without finishing, names vanished or
+somebody decided something.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Standing:
         for position in sorted(positions):
             self._all.setdefault(shard_of(position), []).append(position)
         self._accounted: set[Claim] = set()
+        book.floor = self.floor
 
     @property
     def complete(self) -> bool:
@@ -95,6 +97,10 @@ class Standing:
         self._accounted.add(claim)
         for position in range(claim.first, claim.last + 1):
             self._drop(position)
+
+    def floor(self, position: int) -> int:
+        """The attempt up to which names and rows are an earlier generation's."""
+        return self.budget.floor(self.manifest.hash, position)
 
     def over(self, position: int) -> bool:
         """Whether nobody need run it, by rows or by a finished claim that is not void."""

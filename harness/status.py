@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.errors import RollpoolError
-from harness.heartbeat import Observer
+from harness.observer import Observer
 from harness.paths import RunPaths
 from harness.records import Row
 from harness.report import Hole

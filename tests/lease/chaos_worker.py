@@ -15,8 +15,9 @@ from pathlib import Path
 from harness.atomic import AppendLog
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
-from harness.heartbeat import Heartbeat, Observer, WorkerId
+from harness.heartbeat import Heartbeat, WorkerId
 from harness.lease import LeaseBook
+from harness.observer import Observer
 from harness.paths import RunPaths
 from harness.records import Row, read_rows
 from harness.standing import Standing

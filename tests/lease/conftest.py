@@ -12,8 +12,9 @@ import pytest
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
 from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Observer, Process
+from harness.heartbeat import Heartbeat, Process
 from harness.lease import LeaseBook
+from harness.observer import Observer
 from harness.paths import RunPaths
 from harness.population import Manifest, selected_positions
 from harness.records import Row

@@ -12,8 +12,9 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.filesystem import Filesystem
-from harness.heartbeat import SIZE, Heartbeat, Observer, Process, WorkerId, started
+from harness.heartbeat import SIZE, Heartbeat, Process, WorkerId, started
 from harness.lease import Claim
+from harness.observer import Observer
 from harness.paths import RunPaths
 
 TTL = 10.0

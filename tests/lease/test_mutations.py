@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from harness.claims import Batch, Claims
-from harness.heartbeat import Heartbeat, Observer, Record
+from harness.heartbeat import Heartbeat, Record
 from harness.lease import Claim, LeaseBook
+from harness.observer import Observer
 from harness.records import Row
 from tests.lease import world as w
 from tests.lease.test_protocol import calm_history, disturbed_history, late_history

@@ -18,8 +18,9 @@ from typing import Any
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
 from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Observer, Process
+from harness.heartbeat import Heartbeat, Process
 from harness.lease import Claim, LeaseBook
+from harness.observer import Observer
 from harness.paths import RunPaths
 from harness.population import Cell, Manifest
 from harness.records import Row, counted

@@ -1,0 +1,64 @@
+"""A run as one worker joins it: its cells, their claims, rows and decisions put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from harness.budget import Budget
+from harness.claims import Claims, Lost
+from harness.decisions import Decisions
+from harness.heartbeat import Heartbeat
+from harness.lease import LeaseBook
+from harness.observer import Observer
+from harness.population import Cell, load, selected_positions
+from harness.records import Row, metrics_files, read_file
+from harness.run import Run
+from harness.standing import Standing
+
+
+def open_claims(
+    run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row]
+) -> Claims:
+    """The claims of a run on its shared filesystem."""
+    decisions = Decisions(run.paths.decisions)
+    decisions.refresh()
+    return Claims(
+        standings(run, decisions), run.paths.leases, heartbeat, observer, record_lost,
+        news=decisions.refresh,
+    )  # fmt: skip
+
+
+def anything_left(run: Run) -> bool:
+    """Whether any selected episode is neither settled nor set aside; asked before what takes
+    minutes is started."""
+    decisions = Decisions(run.paths.decisions)
+    decisions.refresh()
+    for standing in standings(run, decisions):
+        standing.refresh()
+        if not standing.complete:
+            return True
+    return False
+
+
+def standings(run: Run, decisions: Decisions) -> list[Standing]:
+    """Each manifest of the run, in queue order, not yet joined."""
+    settings = run.settings
+    return [
+        Standing(
+            manifest, selected_positions(manifest),
+            LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
+            Budget(settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"], decisions),
+            _rows_of(run, cell), settings["EVAL_MINIBATCH"],
+        )
+        for cell in run.cells for manifest in load(run.paths, cell)
+    ]  # fmt: skip
+
+
+def _rows_of(run: Run, cell: Cell) -> Callable[[], Iterator[Row]]:
+    policy = run.settings["POLICY_NAME"]
+    folder = run.paths.metrics_dir(cell.task, policy, cell.task_config, "any").parent
+
+    def rows() -> Iterator[Row]:
+        return (row for file in metrics_files(folder) for row in read_file(file))
+
+    return rows
