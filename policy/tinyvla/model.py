@@ -80,6 +80,25 @@ class Block(nn.Module):
         return features + changed
 
 
+class Trunk(nn.Module):
+    """What was seen, and the sentence -> moves."""
+
+    def __init__(self, seen: int) -> None:
+        super().__init__()
+        self.enter = nn.Linear(seen + _WORD, _TRUNK)
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.leave = nn.Sequential(
+            nn.LayerNorm(_TRUNK), nn.Linear(_TRUNK, len(PREDICTED) * 2 * ARM)
+        )
+
+    def forward(self, seen: Tensor, sentence: Tensor) -> Tensor:
+        features = self.enter(torch.cat([seen, sentence], dim=1))
+        for block in self.blocks:
+            features = block(features, sentence)
+        moves: Tensor = self.leave(features)
+        return moves.unflatten(1, (len(PREDICTED), 2, ARM))
+
+
 class TinyVLA(nn.Module):
     """See the module. Its parameters and buffers are all that a checkpoint holds."""
 
@@ -91,10 +110,7 @@ class TinyVLA(nn.Module):
         self.words = nn.Embedding(VOCABULARY, _WORD, padding_idx=0)
         self.sentence = nn.Sequential(nn.Linear(_WORD, _WORD), nn.ReLU(), nn.Linear(_WORD, _WORD))
         self.countertop, self.wrist = Keypoints(32), Keypoints(24)
-        seen = 3 * (32 + 2 * 24)
-        self.enter = nn.Linear(seen + 2 * ARM + _WORD, _TRUNK)
-        self.blocks = nn.ModuleList([Block(), Block()])
-        self.head = nn.Sequential(nn.LayerNorm(_TRUNK), nn.Linear(_TRUNK, len(PREDICTED) * 2 * ARM))
+        self.trunk = Trunk(3 * (32 + 2 * 24) + 2 * ARM)
         self.register_buffer("proprio_mean", torch.zeros(2 * ARM))
         self.register_buffer("proprio_scale", torch.ones(2 * ARM))
 
@@ -111,15 +127,22 @@ class TinyVLA(nn.Module):
             ``(B, len(PREDICTED), 2, 10)``: per arm the move in units of ``METRES``, the change of
             rot6d, and the logit of the gripper's opening.
         """
+        return self.decide(*self.look(input_ids, countertop, wrists, proprio))
+
+    def look(
+        self, input_ids: Tensor, countertop: Tensor, wrists: Tensor, proprio: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The inputs of ``forward`` -> what is seen and felt ``(B, N)``, sentence ``(B, M)``."""
         sentence = self._read(input_ids)
         hands = self.wrist(wrists.flatten(0, 1), sentence.repeat_interleave(2, dim=0))
         state = (proprio - self.proprio_mean) / self.proprio_scale
-        parts = [self.countertop(countertop, sentence), hands.unflatten(0, (-1, 2)).flatten(1)]
-        features = self.enter(torch.cat([*parts, state, sentence], dim=1))
-        for block in self.blocks:
-            features = block(features, sentence)
-        moves: Tensor = self.head(features)
-        return moves.unflatten(1, (len(PREDICTED), 2, ARM))
+        places = self.countertop(countertop, sentence)
+        return torch.cat([places, hands.unflatten(0, (-1, 2)).flatten(1), state], dim=1), sentence
+
+    def decide(self, seen: Tensor, sentence: Tensor) -> Tensor:
+        """What ``look`` returned -> moves, as ``forward`` returns them."""
+        moves: Tensor = self.trunk(seen, sentence)
+        return moves
 
     def _read(self, input_ids: Tensor) -> Tensor:
         words = (input_ids != 0).sum(dim=1, keepdim=True).clamp(min=1)

@@ -15,9 +15,12 @@ set -euo pipefail
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
 readonly HERE="$EVAL_ROOT/policy/tinyvla" COLLECTORS=2
-#: Per round: samples a task and collector, the policy's share of the acting, training steps.
-readonly DECISIONS=(160 80 80) SHARE=(0 0.6 0.8) STEPS=(3000 2000 3500)
-server=""
+# Per round: samples a task and collector, the network's share of the acting, steps of training all
+# of the network, and of its trunk alone.
+readonly DECISIONS=(160 80 80) SHARE=(0 0.6 0.8) STEPS=(3000 2000 3500) POLISH=(2000 2000 4000)
+# Threads that wait for each other must not burn what they wait for.
+export OMP_WAIT_POLICY=passive
+server="" served_at=0
 
 # collect ROUND [PORT]: the samples of a round, by COLLECTORS processes with seeds of their own.
 collect() {
@@ -72,11 +75,11 @@ main() {
         serve "$dir/round$((round - 1)).safetensors"
         init=(--init "$dir/round$((round - 1)).safetensors")
       fi
-      collect "$round" "${served_at:-0}"
+      collect "$round" "$served_at"
       stop_serving
       say "== round $((round + 1)) of ${#STEPS[@]}: training"
       "$XVLA_PY" "$HERE/training/train.py" --data "$dir" --out "$weights" \
-        --steps "${STEPS[round]}" --seed "$round" "${init[@]}"
+        --steps "${STEPS[round]}" --polish "${POLISH[round]}" --seed "$round" "${init[@]}"
     fi
   done
   mkdir -p "$HERE/checkpoints"

@@ -161,6 +161,7 @@ def test_training_lowers_the_loss_and_is_seeded(
         torch.manual_seed(0)
         net = model.TinyVLA()
         training.train(net, samples, steps, seed=3)
+        training.polish(net, samples, steps, seed=3)
         with torch.no_grad():
             return float(training.loss_of(net(*inputs_), plan, inputs_[-1])[0]), net.state_dict()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train tinyvla on collected samples, from nothing or further from a checkpoint.
 
-    train.py --data DIR --out checkpoint.safetensors --steps 3000 [--init earlier.safetensors]
+    train.py --data DIR --out FILE.safetensors --steps 3000 --polish 3000 [--init EARLIER]
 
 Runs in the model's Python. Reads every ``*.npz`` below ``--data`` (see ``collect.py``), fits the
 expert's actions by the absolute error, and writes the running average of the weights, which drives
@@ -11,14 +11,16 @@ better than the last. Seeded: equal data, arguments and thread count give equal 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
@@ -27,12 +29,15 @@ from policy.tinyvla.inputs import VOCABULARY, tokenize
 from policy.tinyvla.model import CHUNK, METRES, PREDICTED, TinyVLA
 
 BATCH = 32
+#: The trunk's own training: disturbed copies of each sample, and how many it takes a step.
+POLISH_PASSES, POLISH_BATCH = 4, 128
 RATE, WARMUP, AVERAGING = 1e-3, 100, 0.998
 #: The first actions are the ones that are executed; the last, beyond the chunk, only guide.
 NEAR, WEIGHTS = 15, (1.0, 0.5, 0.3)
 #: Chances that a word is left out, and that foreign words are mixed in: sentences differ.
 DROPPED_WORD, FOREIGN_WORDS = 0.25, 0.5
 MOST_FOREIGN = 5
+REPORT = 100  # steps
 #: Colours: largest change of each channel's gain and offset.
 JITTER = 0.12, 0.06
 
@@ -115,43 +120,83 @@ def _soft(error: Tensor) -> Tensor:
     return functional.smooth_l1_loss(error, torch.zeros_like(error), reduction="none", beta=0.05)
 
 
-def rate(step: int, steps: int) -> float:
-    """Up for ``WARMUP`` steps, then down along a cosine."""
-    rising = min(1.0, (step + 1) / WARMUP)
-    return RATE * rising * (0.02 + 0.98 * 0.5 * (1 + float(np.cos(np.pi * step / steps))))
-
-
-def train(model: TinyVLA, samples: Samples, steps: int, seed: int) -> dict[str, Tensor]:
-    """Trains the model in place; returns the averaged weights."""
+def train(model: TinyVLA, samples: Samples, steps: int, seed: int) -> None:
+    """All of the network: it learns where to look."""
     rng = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=1e-4, fused=True)
-    average = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def loss() -> tuple[Tensor, Tensor]:
+        inputs, plan = samples.batch(rng)
+        return loss_of(model(*inputs), plan, inputs[-1])
+
+    fit(model, model, loss, steps, "train")
+
+
+def polish(model: TinyVLA, samples: Samples, steps: int, seed: int) -> None:
+    """The trunk alone, on what the encoders see: a step costs a tenth, and there are many."""
+    rng = torch.Generator().manual_seed(seed)
+    remembered = _remember(model, samples, rng)
+
+    def loss() -> tuple[Tensor, Tensor]:
+        chosen = torch.randint(len(remembered[0]), (POLISH_BATCH,), generator=rng)
+        seen, sentence, proprio, plan = (values[chosen] for values in remembered)
+        return loss_of(model.decide(seen, sentence), plan, proprio)
+
+    fit(model, model.trunk, loss, steps, "polish")
+
+
+def _remember(model: TinyVLA, samples: Samples, rng: torch.Generator) -> list[Tensor]:
+    """What the encoders make of ``POLISH_PASSES`` disturbed copies of every sample: features,
+    sentence, proprio, plan."""
+    rows = []
+    with torch.no_grad():
+        for _ in range(POLISH_PASSES * len(samples) // BATCH):
+            inputs, plan = samples.batch(rng)
+            rows.append((*model.look(*inputs), inputs[-1], plan))
+    return [torch.cat(column) for column in zip(*rows, strict=True)]
+
+
+def fit(
+    model: nn.Module,
+    part: nn.Module,
+    loss_of_batch: Callable[[], tuple[Tensor, Tensor]],
+    steps: int,
+    what: str,
+) -> None:
+    """Fits the parameters of ``part``, and leaves the running average of them in place."""
+    optimizer = torch.optim.AdamW(part.parameters(), lr=RATE, weight_decay=1e-4, fused=True)
+    average = {name: value.clone() for name, value in part.state_dict().items()}
     started, recent = time.monotonic(), []
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = rate(step, steps)
-        inputs, plan = samples.batch(rng)
-        loss, metres = loss_of(model(*inputs), plan, inputs[-1])
+        loss, metres = loss_of_batch()
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(part.parameters(), 1.0)
         optimizer.step()
         keep = min(AVERAGING, (step + 1) / (step + 10))
-        with torch.no_grad():
-            for name, value in model.state_dict().items():
-                average[name].lerp_(value, 1 - keep)
+        for name, value in part.state_dict().items():
+            average[name].lerp_(value, 1 - keep)
         recent.append((loss.item(), metres.item()))
-        if (step + 1) % 100 == 0 or step + 1 == steps:
-            _report(step + 1, steps, recent, started)
+        if (step + 1) % REPORT == 0 or step + 1 == steps:
+            _report(what, step + 1, steps, recent, started)
             recent.clear()
-    return average
+    part.load_state_dict(average)
 
 
-def _report(done: int, steps: int, recent: list[tuple[float, float]], started: float) -> None:
+def rate(step: int, steps: int) -> float:
+    """Up for ``WARMUP`` steps, then down along a cosine."""
+    falling = 0.5 + 0.5 * math.cos(math.pi * step / steps)
+    return RATE * min((step + 1) / WARMUP, falling)
+
+
+def _report(
+    what: str, done: int, steps: int, recent: list[tuple[float, float]], started: float
+) -> None:
     loss, metres = np.mean(recent, axis=0)
     left = (time.monotonic() - started) / done * (steps - done)
     print(
-        f"train: {done}/{steps} loss {loss:.4f}, {100 * metres:.2f} cm off; {left:.0f} s left",
+        f"{what}: {done}/{steps} loss {loss:.4f}, {100 * metres:.2f} cm off; {left:.0f} s left",
         flush=True,
     )
 
@@ -161,7 +206,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--init", type=Path)
+    parser.add_argument("--polish", type=int, required=True, help="further steps of the trunk")
+    parser.add_argument("--init", type=Path, help="weights to begin with")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -176,9 +222,11 @@ def main() -> None:
         model.proprio_scale.copy_(samples.proprio.std(0).clamp(min=0.05))
     size = sum(value.numel() for value in model.parameters())
     print(f"train: {len(samples)} samples, {size / 1e6:.2f} million parameters", flush=True)
-    average = train(model, samples, arguments.steps, arguments.seed)
+    train(model, samples, arguments.steps, arguments.seed)
+    polish(model, samples, arguments.polish, arguments.seed)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    save_file({name: value.contiguous() for name, value in average.items()}, arguments.out)
+    weights = {name: value.contiguous() for name, value in model.state_dict().items()}
+    save_file(weights, arguments.out)
 
 
 if __name__ == "__main__":
