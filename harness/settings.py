@@ -33,6 +33,7 @@ PREFIXES = (
 #: Key of ``deploy_policy.yml`` -> the variable it gives a value to.
 POLICY_KEYS = {
     "checkpoint": "CKPT_NAME",
+    "backbones": "GIANT_BACKBONES",
     "action_smooth": "DXVLA_ACTION_SMOOTH",
     "smooth_rot": "DXVLA_SMOOTH_ROT",
     "exec_actions": "DXVLA_EXEC_ACTIONS",

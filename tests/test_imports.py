@@ -18,14 +18,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors trees atomic paths rotations records variables gpus settings identity slurm"
-    " job_end simulators.contract",
+    "foundations": "errors trees atomic paths rotations records variables gpus settings identity"
+    " slurm job_end simulators.contract",
     "run": "run prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing claims joining compaction"
     " preparer",
     "episode": "wire policies model_server serving model_client simulators rendering video episode"
     " channel simulator_client",
-    "worker": "children simulator_process server_process rig worker pool node",
+    "worker": "children simulator_process server_process rig worker pool node"
+    " node_store relocate staging stage_plan local_root",
     "reports": "report report_files tables results robopro_results organize status status_page"
     " commands cli",
 }

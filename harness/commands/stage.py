@@ -1,0 +1,67 @@
+"""``rollpool stage base|giants``: bring what a node needs to its own disk, and say how it went."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.commands.launch import add_flags, read_settings
+from harness.errors import EXIT_OK
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", choices=("base", "giants"),
+        help="base: environments, code, assets; giants: weights and backbones",
+    )  # fmt: skip
+    parser.add_argument("checkpoint", nargs="*", help="giants: their names (default: CKPT_NAME)")
+    parser.add_argument(
+        "--use", metavar="FILE", type=Path,
+        help="a file that the caller holds locked while it uses what is staged; the variables to "
+        "export are added to it (scripts/lib/staging.sh)",
+    )  # fmt: skip
+    add_flags(parser, "policy", "ckpt", "simulator", "profile")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Stage; with ``--use``, into a root of that job's own."""
+    from harness.local_root import link, make_root
+    from harness.node_store import Store, choose_folder
+    from harness.stage_plan import base_items, giant_items, names
+    from harness.staging import stage
+
+    settings = read_settings(arguments)
+    store = Store(
+        choose_folder(settings["DXVLA_LOCAL"]),
+        cap_gb=settings["DXVLA_LOCAL_GB"],
+        keep=names(settings["GIANT_KEEP"]),
+        say=lambda line: print(f"stage: {line}", flush=True),
+    )
+    if arguments.what == "base":
+        items = base_items(settings)
+    else:
+        wanted = arguments.checkpoint or names(settings["CKPT_NAME"])
+        items = giant_items(settings, wanted)
+    with store.locked():
+        user = store.admit(arguments.use) if arguments.use else None
+        if user and arguments.what == "base":
+            make_root(store, user, settings)
+        ready = stage(store, items)
+        if user:
+            _export(arguments.use, link(store, user, settings, ready))
+    cold = [copy for copy in ready if copy.seconds is not None]
+    seconds, size = sum(c.seconds or 0 for c in cold), sum(c.copied for c in cold)
+    rate = f", {size / 1e6 / seconds:,.0f} MB/s" if seconds else ""
+    store.say(
+        f"{arguments.what} ready in {store.path}: {len(ready) - len(cold)} warm, "
+        f"{len(cold)} copied ({size / 1e6:,.1f} MB, {seconds:.1f} s{rate})"
+    )
+    return EXIT_OK
+
+
+def _export(file: Path, variables: Mapping[str, str]) -> None:
+    with file.open("a") as lines:
+        for name, value in variables.items():
+            lines.write(f"export {name}={shlex.quote(value)}\n")
