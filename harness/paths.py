@@ -35,12 +35,12 @@ def suggest(name: str, known: Sequence[str]) -> str:
 
 
 class Root:
-    """``EVAL_ROOT``: what an installation or a user's own folder holds."""
+    """``EVAL_ROOT``: what an installation or a user's own folder holds; the runs may lie apart."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runs: Path | None = None) -> None:
         self.path = path
         self.envs = path / "envs"
-        self.runs = path / "runs"
+        self.runs = runs or path / "runs"
         self.checkpoints = path / "checkpoints"
         self.ablation_checkpoints = path / "ablation_ckpts"
         self.policy = path / "policy"

@@ -27,7 +27,7 @@ from harness.variables import VARIABLES, Variable
 PREFIXES = (
     "EVAL_", "USE_EVAL_", "DXVLA_", "XVLA_", "DA3_XVLA_", "BENCH_", "SEEDS_", "LEASE_", "STALL_",
     "PER_TASK_", "GIANT_", "STUDY_", "CKPT_", "POLICY_", "SIM_", "SIMULATOR", "WORKERS_",
-    "MODEL_SERVER_", "MODEL_AS_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_",
+    "MODEL_SERVER_", "MODEL_AS_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_", "RUNS_",
 )  # fmt: skip
 
 #: Key of ``deploy_policy.yml`` -> the variable it gives a value to.
@@ -95,9 +95,13 @@ class Settings:
 
 
 def find_root(environ: Mapping[str, str] | None = None) -> Root:
-    """``EVAL_ROOT``, by default the folder that holds the toolkit."""
-    path = (os.environ if environ is None else environ).get("EVAL_ROOT")
-    return Root(Path(path).expanduser().absolute() if path else CODE)
+    """``EVAL_ROOT``, by default the folder that holds the toolkit, with its ``RUNS_ROOT``."""
+    given = os.environ if environ is None else environ
+    path, runs = (
+        Path(given[name]).expanduser().absolute() if given.get(name) else None
+        for name in ("EVAL_ROOT", "RUNS_ROOT")
+    )
+    return Root(path or CODE, runs)
 
 
 def resolve(
@@ -215,6 +219,7 @@ def _complete(
         "ROBOTWIN_PY": root.envs / "tabletop" / "bin" / "python",
         "XVLA_PY": root.envs / "model" / "bin" / "python",
     }
+        "RUNS_ROOT": root.runs,
     for name, variable in VARIABLES.items():
         default = None if variable.default_of not in ("", policy) else variable.default
         value = computed.get(name) if default is None else parse(variable, default, "default", root)

@@ -33,15 +33,14 @@ def base_items(settings: Settings) -> list[Item]:
         "tabletop": settings["ROBOTWIN_PY"],
         "model": settings["XVLA_PY"],
     }
+    envs = settings["ROLLPOOL_ENVS"] or settings.root.envs
     items, seen = [], set()
     for name, python in pythons.items():
         source = environment_of(python)
         if source is not None and source not in seen:
             seen.add(source)
             b1 = name == "tabletop" and bool(settings["DXVLA_SAPIEN_B1"])
-            items.append(
-                _environment(name, source, settings.root.envs / "sapien_b1" if b1 else None)
-            )
+            items.append(_environment(name, source, envs / "sapien_b1" if b1 else None))
     if settings["GIANT_CODE_DIR"]:
         source = settings["GIANT_CODE_DIR"]
         items.append(Item("model_code", source.name, source, leave_out=(".git",)))

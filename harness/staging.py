@@ -68,7 +68,8 @@ class Staged:
             return f"{self.item}: warm, {size}"
         part = f", {self.copied / 1e6:,.1f} MB of it new" if self.linked else ""
         rate = self.copied / max(self.seconds, 1e-3) / 1e6
-        return f"{self.item}: {size}{part}, {self.seconds:.1f} s ({rate:,.0f} MB/s)"
+        speed = f" ({rate:,.0f} MB/s)" if rate >= 1 else ""
+        return f"{self.item}: {size}{part}, {self.seconds:.1f} s{speed}"
 
 
 class _Job:

@@ -164,6 +164,9 @@ _DECLARATIONS = (
         "root of runs, checkpoints and policies; `env.sh` sets it to its own folder"),
     Variable("BUNDLE", "path", None, "toolkit",
         "folder that holds `seeds/`; `env.sh` sets it to `EVAL_ROOT`"),
+    Variable("RUNS_ROOT", "path", None, "toolkit",
+        "where the run directories are; unset = `$EVAL_ROOT/runs`. Users of one read-only "
+        "installation each have their own"),
     Variable("HF_HOME", "path", None, "model",
         "Hugging Face's cache"),
     Variable("XVLA_PY", "path", None, "toolkit",

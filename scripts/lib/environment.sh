@@ -124,3 +124,20 @@ environment::ensure_tests() {
   environment::pip "$name" install --progress-bar off -r "$requirements_dir/test.txt"
   printf '%s\n' "$stamp" >"$env/.rollpool-tests"
 }
+
+# environment::ensure_sapien_b1: the package alone, unpacked for the simulator's own Python. Staging
+# puts it into a node's copy of that environment; its pin is nobody's environment's.
+environment::ensure_sapien_b1() {
+  local folder="$ROLLPOOL_ENVS/sapien_b1" log="$ROLLPOOL_ENVS/sapien_b1.log"
+  if [[ -d "$folder" ]]; then
+    say "up to date"
+    return
+  fi
+  say "unpacking SAPIEN 3.0.0b1 for $ROBOTWIN_PY (log: $log)"
+  rm -rf "$folder.new"
+  "$ROBOTWIN_PY" -m pip install --no-input --disable-pip-version-check --no-deps --no-compile \
+    --target "$folder.new" sapien==3.0.0b1 >"$log" 2>&1 ||
+    die "SAPIEN 3.0.0b1" "pip could not install it for $ROBOTWIN_PY (see $log)" \
+      "it has wheels for Python 3.8 to 3.12 on x86-64; elsewhere build it into $folder by hand"
+  mv "$folder.new" "$folder"
+}
