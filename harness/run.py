@@ -1,7 +1,8 @@
 """A run: the settings it is sealed to, and the identity of what it evaluates.
 
 Promises: of any number of starters exactly one seals ``run.json``; everyone else joins what it
-sealed or is refused, told both values. A setting that nobody gave is taken from the run, so
+sealed or is refused, told both values: of what moves numbers, and of what all workers must have
+the same (a lease's TTL, the error budgets). A setting that nobody gave is taken from the run, so
 resuming needs its name alone. A run written by a newer format is never touched.
 """
 
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import sharing
 from harness.atomic import publish_once
+from harness.decisions import Decisions
 from harness.errors import RollpoolError
 from harness.identity import checkpoint_digest, code_hash
 from harness.paths import CODE, Root, RunPaths
@@ -47,6 +50,7 @@ class Run:
     checkpoint: Path | None
     token: str = field(repr=False)
     warnings: tuple[str, ...] = ()
+    began_with: str = ""  # the code hash that the run was made with
 
     @functools.cached_property
     def cells(self) -> list[Cell]:
@@ -68,6 +72,7 @@ def open_run(root: Root, settings: Settings, create: bool) -> Run:
     if name is None:
         raise RollpoolError("run", "STUDY_RUN is not set", "name the run directory in runs/")
     paths = root.run(name)
+    sharing.join(paths.root if paths.root.exists() else root.runs)
     record = _read(paths)
     if record is None and not create:
         raise RollpoolError(
@@ -76,7 +81,8 @@ def open_run(root: Root, settings: Settings, create: bool) -> Run:
     if create and not settings["EVAL_RESUME_SEEDS"] and _has_rows(paths):
         raise RollpoolError(
             f"run {name!r}: EVAL_RESUME_SEEDS=0", "it has results already",
-            f"choose another STUDY_RUN, or move {paths.results} away by hand",
+            f"run: rollpool reset {name} --all (its rows stay, as an earlier generation), "
+            "or choose another STUDY_RUN",
         )  # fmt: skip
     return _join(root, paths, settings, record or _create(paths, _record(root, settings)))
 
@@ -104,6 +110,7 @@ def _record(root: Root, settings: Settings) -> dict[str, Any]:
         "format": FORMAT,
         "id": secrets.token_hex(8),
         "settings": settings.sealed(),
+        "shared": settings.shared(),
         "identity": _identity(root, settings),
     }
 
@@ -129,8 +136,9 @@ def _checkpoint(root: Root, settings: Settings) -> Path | None:
 
 
 def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, Any]) -> Run:
-    joined = settings.joining(record["settings"])
-    _refuse_other_settings(paths, joined, record["settings"])
+    agreed = {**record["settings"], **record.get("shared", {})}
+    joined = settings.joining(agreed)
+    _refuse_other_settings(paths, {**joined.shared(), **joined.sealed()}, agreed)
     identity, sealed = _identity(root, joined), record["identity"]
     if identity["checkpoint"] != sealed["checkpoint"]:
         was, now = sealed["checkpoint"], identity["checkpoint"]
@@ -140,7 +148,8 @@ def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, 
             "put that checkpoint back, or choose another STUDY_RUN",
         )
     if not paths.token.exists():
-        publish_once(paths.token, secrets.token_hex(32).encode(), mode=0o600)
+        secret = secrets.token_hex(32).encode()
+        publish_once(paths.token, secret, mode=sharing.secret_mode(paths.root))
     warnings = []
     if identity["code_hash"] != sealed["code_hash"]:
         warnings.append(f"run {paths.name!r} began with other code; its rows say which ran them")
@@ -152,13 +161,51 @@ def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, 
         identity=identity,
         policy_dir=root.policy_dir(identity["policy"]),
         checkpoint=_checkpoint(root, joined),
-        token=paths.token.read_text(encoding="ascii"),
+        token=_token(paths),
         warnings=tuple(warnings),
+        began_with=sealed["code_hash"],
     )
 
 
-def _refuse_other_settings(paths: RunPaths, settings: Settings, sealed: Mapping[str, Any]) -> None:
-    now = settings.sealed()
+def _token(paths: RunPaths) -> str:
+    try:
+        return paths.token.read_text(encoding="ascii")
+    except PermissionError as error:
+        raise RollpoolError(
+            f"run {paths.name!r}", f"its token {paths.token} is its owner's alone",
+            f"share it: chmod g+ws {paths.root} && chmod g+r {paths.token}",
+        ) from error  # fmt: skip
+
+
+def refuse_other_code(run: Run) -> None:
+    """Asked by what is about to add rows to the run. Raises ``RollpoolError`` where they would be
+    other code's than those that are there, unless ``EVAL_CODE_CHANGE=mark``."""
+    now = run.identity["code_hash"]
+    if now == run.began_with or run.settings["EVAL_CODE_CHANGE"] == "mark":
+        return
+    if _has_rows(run.paths):
+        raise RollpoolError(
+            f"run {run.paths.name!r}",
+            f"it began with code {run.began_with[:12]}, this is {now[:12]}",
+            "put that code back, choose another STUDY_RUN, or set EVAL_CODE_CHANGE=mark: each row "
+            "says which code ran it, and the tables say that they are mixed",
+        )
+
+
+def budgets(paths: RunPaths, settings: Settings) -> tuple[int, int]:
+    """``EVAL_RETRIES`` and ``EVAL_LOST_RETRIES`` as the workers of the run have them."""
+    try:
+        shared = json.loads(paths.run_json.read_bytes()).get("shared", {})
+    except (OSError, ValueError):  # results without a run
+        shared = {}
+    names = ("EVAL_RETRIES", "EVAL_LOST_RETRIES")
+    retries, lost_retries = (shared.get(name, settings[name]) for name in names)
+    return retries, lost_retries
+
+
+def _refuse_other_settings(
+    paths: RunPaths, now: Mapping[str, Any], sealed: Mapping[str, Any]
+) -> None:
     differing = [
         f"{name} is {_shown(sealed.get(name))} in the run and {_shown(now.get(name))} now"
         for name in sorted(set(now) | set(sealed))
@@ -176,7 +223,10 @@ def _shown(value: Any) -> str:
 
 
 def _has_rows(paths: RunPaths) -> bool:
-    return any(True for file in metrics_files(paths.results) for _ in read_file(file))
+    decisions = Decisions(paths.decisions)
+    decisions.refresh()
+    rows = (row for file in metrics_files(paths.results) for row in read_file(file))
+    return any(True for _ in decisions.current(rows))
 
 
 def _read(paths: RunPaths) -> dict[str, Any] | None:

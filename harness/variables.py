@@ -61,7 +61,11 @@ _DECLARATIONS = (
         "seeds per cell: the first N of the bank (clean 5 or 10, clutter 2); unset = all",
         unit="seeds", low=1),
     Variable("EVAL_RESUME_SEEDS", "flag", "1", "toolkit",
-        "1 = run only what is missing; 0 is refused on a run that has rows"),
+        "1 = run only what is missing; 0 is refused on a run that has rows, until "
+        "`rollpool reset`"),
+    Variable("EVAL_CODE_CHANGE", "text", "refuse", "toolkit",
+        "when a run that has rows is gone on with by other code (harness, scripts, policy): "
+        "refuse, or mark, where every row and table says so", choices=("refuse", "mark")),
     Variable("EVAL_MINIBATCH", "int", "1", "toolkit",
         "episodes claimed at once; 0 = the whole cell", unit="episodes", low=0),
     Variable("EVAL_RETRIES", "int", "2", "toolkit",

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors trees atomic paths rotations records variables gpus settings identity"
+    "foundations": "errors trees sharing atomic paths rotations records variables gpus settings identity"
     " slurm job_end simulators.contract",
     "run": "run prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing claims joining compaction"

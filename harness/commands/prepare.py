@@ -37,7 +37,7 @@ def prepare_run(arguments: argparse.Namespace) -> Run:
     """Create the run or join it, seal what is missing, say what it holds."""
     from harness.population import selected_positions
     from harness.prepare import prepare
-    from harness.run import open_run
+    from harness.run import open_run, refuse_other_code
 
     settings = read_settings(arguments)
     paths = settings.root.run(run_name(settings))
@@ -49,6 +49,7 @@ def prepare_run(arguments: argparse.Namespace) -> Run:
         manifests = prepare(paths, settings, asked.describe, asked.seal, asked.check)
     run = open_run(settings.root, settings, create=True)
     warn(run.warnings)
+    refuse_other_code(run)
     selected = sum(len(selected_positions(manifest)) for manifest in manifests)
     cells = len({manifest.cell for manifest in manifests})
     print(f"run {paths.name}: {cells} cells, {selected} episodes, sealed in {paths.manifests}")

@@ -39,6 +39,8 @@ class Home:
             "EVAL_VIDEO": "none",
             "LEASE_TTL": "5",
             "POINTSIM_SCRATCH": str(path / "scratch"),
+            # Somebody may edit the checkout while a run of it goes on.
+            "EVAL_CODE_CHANGE": "mark",
         }
 
     def queue(self, *tasks: str, seeds: range = SEEDS) -> Path:

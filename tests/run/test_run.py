@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.paths import Root
-from harness.run import Run, open_run
+from harness.run import Run, open_run, refuse_other_code
 from harness.settings import Settings, resolve
 
 Launch = Callable[..., Settings]
@@ -133,6 +134,32 @@ def test_other_code_is_pointed_out(root: Root, settings: Launch) -> None:
     assert joined.warnings == ("run 'demo' began with other code; its rows say which ran them",)
 
 
+def test_other_code_adds_no_rows_unless_asked(root: Root, settings: Launch) -> None:
+    run = open_run(root, settings(), create=True)
+    refuse_other_code(run)
+    (root.policy / "plain" / "deploy_policy.py").write_text("def get_model(usr_args): return 1\n")
+    refuse_other_code(open_run(root, settings(), create=False))  # there are no rows to mix
+    add_row(run)
+    with pytest.raises(RollpoolError, match=r"it began with code \w{12}, this is \w{12}"):
+        refuse_other_code(open_run(root, settings(), create=False))
+    refuse_other_code(open_run(root, settings(EVAL_CODE_CHANGE="mark"), create=False))
+
+
+def test_a_shared_run_is_for_its_group(root: Root, settings: Launch) -> None:
+    umask = os.umask(0o077)
+    try:
+        alone = open_run(root, settings(), create=True)
+        assert alone.paths.token.stat().st_mode & 0o777 == 0o600
+        (root.runs / "ours").mkdir()
+        (root.runs / "ours").chmod(0o2770)
+        ours = open_run(root, settings(STUDY_RUN="ours"), create=True)
+        assert ours.paths.token.stat().st_mode & 0o777 == 0o640
+        ours.paths.workers.mkdir()
+        assert ours.paths.workers.stat().st_mode & 0o777 == 0o770
+    finally:
+        os.umask(umask)
+
+
 def test_a_newer_run_is_not_touched(root: Root, settings: Launch) -> None:
     run = open_run(root, settings(), create=True)
     record = json.loads(run.paths.run_json.read_text()) | {"format": 2}
@@ -163,6 +190,12 @@ def test_running_all_again_is_refused_on_a_run_with_rows(root: Root, settings: L
     with pytest.raises(RollpoolError, match=r"EVAL_RESUME_SEEDS=0: it has results already; choose"):
         open_run(root, again, create=True)
     assert open_run(root, again, create=False).id == run.id, "a worker joins a run that is going"
+
+
+def add_row(run: Run) -> None:
+    file = run.paths.metrics_dir("press_bell", "plain", "c", "w") / "_metrics.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(ROW + "\n")
 
 
 ROW = json.dumps(
