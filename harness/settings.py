@@ -64,6 +64,10 @@ class Settings:
             if VARIABLES[name].moves_numbers and value is not None
         }
 
+    def shared(self) -> dict[str, Any]:
+        """What all workers of a run must have the same."""
+        return {name: value for name, value in self.values.items() if VARIABLES[name].shared}
+
     def hash(self) -> str:
         """The sha256 of ``sealed()``."""
         return hashlib.sha256(canonical_json(self.sealed()).encode()).hexdigest()
@@ -89,7 +93,8 @@ class Settings:
             if source in EXPLICIT
         }
         for name, variable in VARIABLES.items():
-            if variable.moves_numbers and name not in given:
+            agreed = variable.moves_numbers or (variable.shared and name in sealed)
+            if agreed and name not in given:
                 given[name] = (sealed.get(name), "run")
         return _complete(given, self.root, self.passed_on)
 
@@ -214,12 +219,12 @@ def _complete(
                 found[name] = (parse(VARIABLES[name], config[key], source, root), "policy")
     computed = {
         "EVAL_ROOT": root.path,
+        "RUNS_ROOT": root.runs,
         "BUNDLE": root.path,
         "DA3_XVLA_ROOT": found.get("GIANT_CODE_DIR", (None, ""))[0],
         "ROBOTWIN_PY": root.envs / "tabletop" / "bin" / "python",
         "XVLA_PY": root.envs / "model" / "bin" / "python",
     }
-        "RUNS_ROOT": root.runs,
     for name, variable in VARIABLES.items():
         default = None if variable.default_of not in ("", policy) else variable.default
         value = computed.get(name) if default is None else parse(variable, default, "default", root)

@@ -29,6 +29,7 @@ class Variable:
     meaning: str
     unit: str = ""
     moves_numbers: bool = False  # sealed in the run: a later launch that differs is refused
+    shared: bool = False  # moves no number, but all workers of a run must have the same
     choices: tuple[str, ...] = ()
     default_of: str = ""  # the default holds only where this is the run's policy
     low: float | None = None
@@ -69,10 +70,10 @@ _DECLARATIONS = (
     Variable("EVAL_MINIBATCH", "int", "1", "toolkit",
         "episodes claimed at once; 0 = the whole cell", unit="episodes", low=0),
     Variable("EVAL_RETRIES", "int", "2", "toolkit",
-        "further attempts after an error, before the episode is set aside", low=0),
+        "further attempts after an error, before the episode is set aside", shared=True, low=0),
     Variable("EVAL_LOST_RETRIES", "int", "4", "toolkit",
         "further attempts after a worker died in the episode; more, since most such deaths "
-        "are the node's", low=0),
+        "are the node's", shared=True, low=0),
     Variable("EVAL_VIDEO", "text", "all", "toolkit",
         "which episodes keep their video", choices=("all", "failures", "none")),
     Variable("QUEUE_MODE", "text", "lease", "toolkit",
@@ -80,7 +81,7 @@ _DECLARATIONS = (
     Variable("LEASE_TTL", "float", "60", "toolkit",
         "silence after which a worker counts as dead on another host; a worker beats ten "
         "times as often, so nine lost beats or a half-minute stall of the shared filesystem"
-        " cost nothing", unit="s", low=0.1),
+        " cost nothing", unit="s", shared=True, low=0.1),
     Variable("STALL_TIMEOUT", "float", "300", "toolkit",
         "no progress before a simulator is killed; above the slowest single step known (a "
         "cold renderer compiling its shaders takes minutes)", unit="s", low=0.1),
@@ -166,11 +167,11 @@ _DECLARATIONS = (
         "reversed roles: its port", low=1, high=65535),
     Variable("EVAL_ROOT", "path", None, "toolkit",
         "root of runs, checkpoints and policies; `env.sh` sets it to its own folder"),
-    Variable("BUNDLE", "path", None, "toolkit",
-        "folder that holds `seeds/`; `env.sh` sets it to `EVAL_ROOT`"),
     Variable("RUNS_ROOT", "path", None, "toolkit",
         "where the run directories are; unset = `$EVAL_ROOT/runs`. Users of one read-only "
         "installation each have their own"),
+    Variable("BUNDLE", "path", None, "toolkit",
+        "folder that holds `seeds/`; `env.sh` sets it to `EVAL_ROOT`"),
     Variable("HF_HOME", "path", None, "model",
         "Hugging Face's cache"),
     Variable("XVLA_PY", "path", None, "toolkit",
@@ -200,6 +201,7 @@ def markdown_table() -> str:
         default += f" for `{v.default_of}`" if v.default_of else ""
         choices = f" ({', '.join(f'`{c}`' for c in v.choices)})" if v.choices else ""
         sealed = "; **moves numbers**" if v.moves_numbers else ""
+        sealed += "; the same for all workers of a run" if v.shared else ""
         lines.append(f"| `{v.name}` | {default} | {v.reader} | {v.meaning}{choices}{sealed} |")
     return "\n".join(lines) + "\n"
 

@@ -28,7 +28,7 @@ LAYERS = {
     "worker": "children simulator_process server_process rig worker pool node"
     " node_store relocate staging stage_plan local_root",
     "reports": "report report_files tables results robopro_results organize status status_page"
-    " commands cli",
+    " submission commands cli",
 }
 
 #: What each layer may import beside itself.
