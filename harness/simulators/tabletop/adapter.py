@@ -61,6 +61,8 @@ class Tabletop:
         self._backend, self._camera_size = backend, camera_size
         self.cameras: Sequence[str] = _CAMERAS if backend is not None else ()
         self._running: _Running | None = None
+        summary = sapien.render.get_device_summary() if backend is not None else "none"
+        self._renderer = " ".join(summary.split())
 
     @property
     def _now(self) -> _Running:
@@ -177,11 +179,12 @@ class Tabletop:
         return self._now.world.state_hash()
 
     def versions(self) -> Mapping[str, str]:
-        """Simulator, benchmark and rendering backend."""
+        """Simulator, benchmark, rendering backend and what the renderer says of its device."""
         return {
             "simulator": f"sapien {sapien.__version__}",
             "benchmark": f"tabletop {BENCHMARK_VERSION}",
             "backend": self._backend or "none",
+            "renderer": self._renderer,
         }
 
     def close(self) -> None:
