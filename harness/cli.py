@@ -22,12 +22,18 @@ COMMANDS = {
     "run": ("run", "prepare a run and evaluate it on this machine, with progress"),
     "work": ("work", "one lease worker: claim and evaluate episodes until none is left"),
     "node": ("node", "this node's share of a run: a worker for each of its GPUs"),
+    "submit": ("submit", "prepare a run and hand it to SLURM, or print what would be"),
     "status": ("status", "how a run stands: cells, workers, rate, time left"),
+    "retry": ("decide", "try set-aside episodes again, with a fresh budget"),
+    "skip": ("decide", "leave episodes out that have no result, until they are retried"),
+    "reset": ("decide", "run episodes anew; their rows stay, as an earlier generation"),
+    "compact": ("compact", "replace the names of finished leases by few; safe while workers run"),
     "organize": ("organize", "success tables and named videos of a run"),
     "episode": ("episode", "one episode by hand, with its video and traceback"),
     "list": ("listing", "scenes, tasks, configs, checkpoints, policies, profiles, simulators"),
     "queue": ("queue_file", "write a queue file from a scene and task filter"),
     "stage": ("stage", "bring environments, weights and assets to this node's own disk"),
+    "doctor": ("doctor", "check this node: GPU, pictures, simulator, disk, shared folder, ffmpeg"),
     "variables": ("variables", "every variable: value, where it comes from, meaning"),
 }
 _INTERRUPTED = 130

@@ -21,7 +21,14 @@ from harness.staging import Staged
 from harness.trees import copy_tree, read_tree
 
 #: What is code: small, and all of it that a job runs.
-CODE_PARTS = ("harness", "scripts", "orchestrators", "env.sh", "organize_results.py")
+CODE_PARTS = (
+    "harness",
+    "scripts",
+    "orchestrators",
+    "requirements",
+    "env.sh",
+    "organize_results.py",
+)
 #: Kind of an item -> the folder of the root that links to it.
 _FOLDERS = {"env": "envs", "code": "code", "assets": "assets", WEIGHTS: "checkpoints",
             "backbone": "hf/hub"}  # fmt: skip

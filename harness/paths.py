@@ -105,6 +105,8 @@ class RunPaths:
         self.preparing = root / "preparing"
         self.decisions = root / "decisions"
         self.workers = root / "workers"
+        self.nodes = root / "nodes"
+        self.servers = root / "servers"
         self.logs = root / "logs"
         self.results = root / "eval_result"
 

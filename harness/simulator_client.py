@@ -51,6 +51,7 @@ class SimulatorClient:
             "describe": self._describe,
             "seal": self._seal,
             "check": self._check,
+            "probe": self._probe,
             "run": self._run,
         }
         self._channel.send({"say": "ready", "versions": dict(self._sim.versions())})
@@ -93,6 +94,19 @@ class SimulatorClient:
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
         verdicts = [self._expert_solves(episode) for episode in self._sealed(request, "check")]
         return {"say": "checked", "ok": verdicts}
+
+    def _probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The state after some actions of the expert, with nothing rendered."""
+        sim, done = self._sim, 0
+        sim.reset(Episode(**request["episode"]))
+        action = sim.observe(()).proprio
+        while done < request["steps"]:
+            chunk = list(sim.expert_chunk(_EXPERT_CHUNK)) or [action]
+            for action in chunk[: request["steps"] - done]:
+                done += 1
+                sim.step(action, sim.action_kinds[0])
+            self._progress_now_and_then("step", done)
+        return {"say": "probed", "state_hash": sim.state_hash()}
 
     def _sealed(self, request: Mapping[str, Any], phase: str) -> Iterator[Episode]:
         scene, task, config = request["scene"], request["task"], request["task_config"]

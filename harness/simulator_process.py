@@ -104,6 +104,12 @@ class SimulatorProcess:
         )["ok"]
         return verdicts
 
+    def probe(self, episode: Episode, steps: int) -> str:
+        """The state hash after ``steps`` actions of the expert."""
+        fields = {**asdict(episode), "reset": dict(episode.reset)}
+        answer = self._request({"do": "probe", "episode": fields, "steps": steps}, "probed")
+        return str(answer["state_hash"])
+
     def start_episode(
         self,
         episode: Episode,

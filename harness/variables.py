@@ -126,6 +126,8 @@ _DECLARATIONS = (
         "folder on the node's own disk to which environments, weights and assets are staged"),
     Variable("DXVLA_LOCAL_GB", "float", "40", "toolkit",
         "cap of the staged weights; those used longest ago go first", unit="GB", low=0),
+    Variable("EVAL_DOCTOR", "flag", "1", "toolkit",
+        "1 = a node is checked (`rollpool doctor`) before it takes work; one that fails takes none"),
     Variable("DXVLA_STAGE", "flag", "1", "toolkit",
         "1 = a node stages to `DXVLA_LOCAL` first and runs from there; 0 = it runs from the "
         "shared filesystem"),

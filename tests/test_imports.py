@@ -26,8 +26,8 @@ LAYERS = {
     "episode": "wire policies model_server serving model_client simulators rendering video episode"
     " channel simulator_client",
     "worker": "children simulator_process server_process rig worker pool node"
-    " node_store relocate staging stage_plan local_root",
-    "reports": "report report_files tables results robopro_results organize status status_page"
+    " node_checks known_episode doctor node_store relocate staging stage_plan local_root",
+    "reports": "report report_files tables results row_table deciding robopro_results organize status status_page"
     " submission commands cli",
 }
 

@@ -1,4 +1,4 @@
-"""``rollpool node RUN``: this node's share of a run, what ``scripts/slurm_eval_node.sh`` ends in."""
+"""``rollpool node RUN``: this node's share of a run; ``scripts/slurm_eval_node.sh`` ends in it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.commands import prepare
 from harness.commands.launch import read_settings, run_name, warn
+from harness.errors import RollpoolError
 
 if TYPE_CHECKING:
     from harness.paths import RunPaths
+    from harness.run import Run
     from harness.settings import Settings
     from harness.slurm import Allocation
 
@@ -39,15 +41,34 @@ def run(arguments: argparse.Namespace) -> int:
         paths,
         settings["LEASE_TTL"],
         functools.partial(_prepared, settings, paths),
-        functools.partial(prepare.prepare_run, arguments),
+        lambda: prepare.prepare_run(arguments),
     )
     joined = open_run(settings.root, settings, create=True)
     warn(joined.warnings)
+    if joined.settings["EVAL_DOCTOR"]:
+        _examine(joined)
     cache = Path(tempfile.gettempdir()) / f"rollpool-{os.getuid()}" / "cache"
     places = slots(joined.settings, given, gpus, cache, find_driver() if gpus else "")
     having = f"GPU {', '.join(gpus)}" if gpus else "no GPU"
     print(f"node {given.node}: {having}, {given.cpus} CPUs, {len(places)} workers", flush=True)
     return run_pool(joined, places, functools.partial(print, flush=True))
+
+
+def _examine(joined: Run) -> None:
+    """Let a node that would spoil or lose episodes take none. Raises ``RollpoolError``."""
+    from harness.doctor import examine
+
+    report = examine(joined.settings, joined)
+    report.leave_word(joined.paths)
+    for finding in report.findings:
+        if finding.level != "ok":
+            print(f"node {report.node}: {finding}", flush=True)
+    if report.failures:
+        words = "; ".join(f"{finding.check}: {finding.words}" for finding in report.failures)
+        raise RollpoolError(
+            f"node {report.node} takes no work", words,
+            f"{report.failures[0].todo}; all of it: rollpool doctor {joined.paths.name}",
+        )  # fmt: skip
 
 
 def _found(given: Allocation) -> list[Any]:

@@ -53,6 +53,9 @@ class Pool:
             "XVLA_PY": sys.executable,
             "SEEDS_ROOT": "bank",
             "LEASE_TTL": "4",
+            "DXVLA_STAGE": "0",
+            "EVAL_DOCTOR": "0",  # the GPUs of these nodes are no GPUs
+            "EVAL_VIDEO": "none",
         }
 
     def outside(self, name: str) -> Path:
