@@ -36,7 +36,7 @@ collect() {
   ((failed == 0)) || die "collect round $round" "a collector failed, see above" "mend it and run this again"
 }
 
-# serve CHECKPOINT: starts a model server and prints its port.
+# serve CHECKPOINT: starts a model server; sets `server` and `served_at`, its process and its port.
 serve() {
   local log="$dir/server.log" port=""
   "$XVLA_PY" "$EVAL_ROOT/scripts/policy_model_server.py" --policy_name tinyvla --ckpt "$1" \
@@ -48,7 +48,7 @@ serve() {
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
-  [[ -n "$port" ]] || die "model server of round" "it does not serve, see $log" "mend it and run this again"
+  [[ -n "$port" ]] || die "model server of $1" "it does not serve, see $log" "mend it and run this again"
   served_at="$port"
 }
 
@@ -71,6 +71,7 @@ main() {
       say "== round $round is there already: $weights"
     else
       say "== round $((round + 1)) of ${#STEPS[@]}: collecting"
+      served_at=0
       if ((round)); then
         serve "$dir/round$((round - 1)).safetensors"
         init=(--init "$dir/round$((round - 1)).safetensors")
@@ -82,8 +83,7 @@ main() {
         --steps "${STEPS[round]}" --polish "${POLISH[round]}" --seed "$round" "${init[@]}"
     fi
   done
-  mkdir -p "$HERE/checkpoints"
-  cp "$weights" "$HERE/checkpoints/tinyvla.safetensors"
+  install -D -m 644 "$weights" "$HERE/checkpoints/tinyvla.safetensors"
   say "== done: $HERE/checkpoints/tinyvla.safetensors"
 }
 

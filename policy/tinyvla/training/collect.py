@@ -42,7 +42,7 @@ HORIZON = 90
 CLUTTERED, CLUTTERED_SHARE = tuple(f"d{n}" for n in range(6, 13)), 0.25
 #: How many stretches are disturbed, and by how much: metres, and of the gripper's opening (sd).
 SHOVED, SHOVE_M, SHOVE_GRIP = 0.35, 0.025, 0.2
-#: No episode goes on for longer than this many times what the expert alone may need.
+#: No episode goes on for longer than this share of its step limit.
 PATIENCE = 0.5
 
 
@@ -88,7 +88,10 @@ class Samples:
         most = max(map(len, self.sentences))
         sentences = np.array([(one * most)[:most] for one in self.sentences])
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, allow_pickle=False, sentences=sentences, **columns)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as file:
+            np.savez(file, allow_pickle=False, sentences=sentences, **columns)
+        unfinished.replace(path)
 
 
 class Run:

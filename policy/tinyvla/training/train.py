@@ -226,7 +226,9 @@ def main() -> None:
     polish(model, samples, arguments.polish, arguments.seed)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
-    save_file(weights, arguments.out)
+    unfinished = arguments.out.with_suffix(".unfinished")
+    save_file(weights, unfinished)
+    unfinished.replace(arguments.out)
 
 
 if __name__ == "__main__":
