@@ -24,7 +24,7 @@ _POLL_S = 0.2
 
 
 def prepare_once(
-    paths: RunPaths, ttl: float, prepared: Callable[[], bool], prepare: Callable[[], None]
+    paths: RunPaths, ttl: float, prepared: Callable[[], bool], prepare: Callable[[], object]
 ) -> bool:
     """Return when the run is prepared; whether it was this process that did it.
 

@@ -47,6 +47,19 @@ def line(status: Status) -> str:
     return ", ".join(parts)
 
 
+def missing(status: Status) -> list[str]:
+    """A line for each cell that lacks an episode's result; empty for a whole run."""
+    lines = [f"{scene} {task}: nothing is sealed" for scene, task in status.unsealed]
+    for cell in status.cells:
+        if cell.done < cell.selected:
+            aside = f", {cell.set_aside} of them set aside" if cell.set_aside else ""
+            lines.append(
+                f"{cell.scene} {cell.task} {cell.task_config}: "
+                f"{cell.selected - cell.done} of {cell.selected} episodes{aside}"
+            )
+    return lines
+
+
 def text(status: Status, every_cell: bool = False) -> str:
     """The whole page."""
     parts = [_head(status), _cells(status, every_cell), _workers(status.workers), _aside(status)]

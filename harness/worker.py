@@ -140,7 +140,8 @@ class Worker:
             self._starting = False
 
     def _run_batch(self, batch: Batch) -> None:
-        """Play its episodes; a rig that breaks gives the rest back and is mended without a lease."""
+        """Play its episodes. The rest is given back where the rig breaks, which is mended without a
+        lease, or where the job ends."""
         marker: str | None = RELEASED
         try:
             for position in batch.positions:

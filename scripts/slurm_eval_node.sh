@@ -5,7 +5,8 @@
 #     srun --nodes=4 --ntasks-per-node=1 --gres=gpu:1 --kill-on-bad-exit=0 bash scripts/slurm_eval_node.sh
 #
 # Driven by the variables of the README. The run's queue.txt must be there; its episodes are sealed by
-# the first node that comes. Then it starts a lease worker for each GPU that SLURM gave (times
+# the first node that comes. The node stages what is cold to its own disk and runs from there
+# (DXVLA_STAGE=0: from the shared filesystem). Then it starts a lease worker for each GPU that SLURM gave (times
 # WORKERS_PER_GPU), each pinned to its own, waits, and says how each of them ended. On a node without a
 # GPU they render nothing. TERM makes them give their work back to the others and end.
 #
@@ -20,6 +21,8 @@ here="$(dirname -- "${BASH_SOURCE[0]}")"
 . "$here/../env.sh"
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
+# shellcheck source=scripts/lib/staging.sh
+. "$EVAL_ROOT/scripts/lib/staging.sh"
 
 main() {
   case "${1:-}" in
@@ -27,6 +30,7 @@ main() {
   '') ;;
   *) die "slurm_eval_node.sh $1" "it takes variables, no arguments" "see --help" ;;
   esac
+  [[ "${DXVLA_STAGE:-1}" == 0 ]] || staging::enter
   # One process in place of this shell: SLURM's signals arrive once, at the one that passes them on.
   exec "$EVAL_ROOT/scripts/rollpool" node
 }

@@ -45,9 +45,9 @@ base="$1" name="$2" address="$3" size="$4"; shift 4
 hostname "$name"; cd /; mount --make-rprivate /
 for kept in "$@"; do mkdir -p "$base/kept$kept"; mount --rbind "$kept" "$base/kept$kept"; done
 for own in /tmp /dev/shm; do
-  mkdir -p "$base/$name$own"
-  mountpoint -q "$base/$name$own" || mount -t tmpfs -o "size=$size,mode=1777" tmpfs "$base/$name$own"
-  mount --bind "$base/$name$own" "$own"
+  disk="$base/$name$own" && mkdir -p "$disk"
+  mountpoint -q "$disk" || mount -t tmpfs -o "size=$size,mode=1777" tmpfs "$disk"
+  mount --bind "$disk" "$own"
 done
 for kept in "$@"; do mkdir -p "$kept"; mount --rbind "$base/kept$kept" "$kept"; done
 while ! ip link show eth0 >/dev/null 2>&1; do sleep 0.02; done

@@ -6,9 +6,9 @@ is set that is a failure.
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +23,11 @@ from tests.slurm.cluster import Cluster, unavailable
 
 DEADLINE_S = 90.0
 SEEDS = range(1, 7)
+#: What a user types, but for the run's name and numbers.
+BLOCK = (
+    "source env.sh; STUDY_RUN={run} srun --nodes={nodes} --ntasks-per-node=1 --gres=gpu:{gpus} "
+    "--kill-on-bad-exit=0 --no-kill bash scripts/slurm_eval_node.sh"
+)
 #: What a user's checkout has on the shared folder.
 INSTALLED = ("harness", "scripts", "policy", "orchestrators", "tests/fakes")
 
@@ -90,18 +95,16 @@ class Pool:
         argv = ("bash", "-c", script)
         return self.cluster.run(*argv, env={**self.env, **env}, cwd=self.home, timeout=timeout)
 
-    @functools.cached_property
-    def start(self):  # type: ignore[no-untyped-def]
-        """``start(script, **env)``: the same in the background; a ``Popen``."""
-
-        def start(script: str, **env: str):  # type: ignore[no-untyped-def]
-            argv = ("bash", "-c", f"exec {script}")
-            return self.cluster.popen(argv, env={**self.env, **env}, cwd=self.home)
-
-        return start
+    def start(self, script: str, **env: str) -> subprocess.Popen[str]:
+        """The same in the background."""
+        argv = ("bash", "-c", script)
+        return self.cluster.popen(argv, env={**self.env, **env}, cwd=self.home)
 
     def rows(self, run: str) -> list[Row]:
         return list(read_rows(self.paths(run).results))
+
+    def heartbeats(self, run: str) -> list[str]:
+        return [file.read_text() for file in self.paths(run).workers.glob("*.json")]
 
     def outcomes(self, run: str) -> Outcomes:
         return {

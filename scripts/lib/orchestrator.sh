@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# What the drivers of several runs share. Needs console.sh and env.sh. Sourced, never run.
+#
+# A driver holds nothing that the run directories do not: killed and started again it goes on, since
+# a run that is whole is skipped and any other resumed. Nodes of its earlier life help it.
+
+dry_run=() words=() submit_options=() incomplete=()
+# VARIABLE=VALUE: what a driver sets for one run alone.
+variables=()
+
+# orchestrator::arguments FILE MINIMUM WORD... [-- OPTION...]: sets dry_run, words, submit_options.
+orchestrator::arguments() {
+  local file="$1" minimum="$2"
+  shift 2
+  while (($#)) && [[ "$1" != -- ]]; do
+    case "$1" in
+    -h | --help) usage "$file" && exit ;;
+    --dry-run) dry_run=(--dry-run) ;;
+    -*) die "${file##*/} $1" "no such option" "options of rollpool submit stand after --" ;;
+    *) words+=("$1") ;;
+    esac
+    shift
+  done
+  submit_options=("${@:2}")
+  ((${#words[@]} >= minimum)) || die "${file##*/}" "too few arguments" "see --help"
+}
+
+# orchestrator::prepare RUN OPTION...: seal its episodes.
+orchestrator::prepare() {
+  ((${#dry_run[@]})) || env "${variables[@]}" rollpool prepare "$@"
+}
+
+# orchestrator::evaluate RUN OPTION...: the pool works on a run until it is whole or no node is left.
+orchestrator::evaluate() {
+  local run="$1"
+  shift
+  say "== $run"
+  env "${variables[@]}" rollpool submit "$run" "${submit_options[@]}" "$@" "${dry_run[@]}" && return
+  incomplete+=("$run")
+}
+
+# orchestrator::rates RUN MODEL: one line of success rates; the tables are in runs/MODEL.
+orchestrator::rates() {
+  local tables
+  ((${#dry_run[@]} == 0)) || return 0
+  tables="$(python "$EVAL_ROOT/organize_results.py" "$1" "$2")" || incomplete+=("$1")
+  sed -n "s/^scene .*\(SR %.*\)/$(printf '%-24s' run) \1/p" <<<"$tables" | head -n 1
+  printf '%-24s %s\n' "$1" "$(sed -n 's/^TOTAL *[0-9]* *//p' <<<"$tables" | tail -n 1)"
+}
+
+# orchestrator::end: exit code 1 where a run is incomplete.
+orchestrator::end() {
+  ((${#incomplete[@]})) || return 0
+  say "incomplete: $(printf '%s\n' "${incomplete[@]}" | sort -u | xargs); run this again to go on"
+  return 1
+}

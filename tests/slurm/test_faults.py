@@ -1,0 +1,119 @@
+"""Nodes that die, freeze or lose their network, and a controller that goes away: the final table
+is that of an undisturbed run each time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from tests.slurm.conftest import BLOCK, Outcomes, Pool, wait_for
+
+pytestmark = pytest.mark.slow
+
+TASKS = ("reach_even", "never_succeed")
+#: Two seconds for an episode that fails.
+SLOW = {"POINTSIM_STEP_S": "0.05"}
+TOTAL = 24
+
+
+@pytest.fixture(scope="module")
+def undisturbed(_pool: Pool) -> Outcomes:
+    queue = _pool.queue(*TASKS)
+    command = f"source env.sh; rollpool run undisturbed --queue {queue} --workers 2"
+    code, out = _pool.shell(command)
+    assert code == 0, out
+    return _pool.outcomes("undisturbed")
+
+
+def _begin(pool: Pool, run: str, nodes: int = 4):  # type: ignore[no-untyped-def]
+    """The run is under way: a row is there."""
+    pool.make(run, *TASKS)
+    block = pool.start(BLOCK.format(run=run, nodes=nodes, gpus=1), **SLOW)
+    wait_for(lambda: pool.rows(run), "the first row")
+    return block
+
+
+def _lost(pool: Pool, run: str, host: str) -> int:
+    return sum(
+        row.error is not None and row.error["kind"] == "lost" and row.host == host
+        for row in pool.rows(run)
+    )
+
+
+def _busy(pool: Pool, run: str, host: str) -> bool:
+    """Whether a worker of that host is in an episode."""
+    return any('"episode": {' in beat and f'"host": "{host}"' in beat and '"ended"' not in beat
+               for beat in pool.heartbeats(run))  # fmt: skip
+
+
+def test_a_node_is_powered_off(pool: Pool, undisturbed: Outcomes) -> None:
+    block = _begin(pool, "power")
+    wait_for(lambda: _busy(pool, "power", "n2"), "n2 is in an episode")
+    pool.cluster.kill_node("n2")
+    out, _ = block.communicate(timeout=90)
+    assert pool.outcomes("power") == undisturbed, out
+    assert _lost(pool, "power", "n2") == 1
+
+
+def test_srun_is_not_believed_when_the_last_node_dies(pool: Pool, undisturbed: Outcomes) -> None:
+    pool.make("alone", *TASKS)
+    block = pool.start("source env.sh; rollpool submit alone --nodes 1 --nodelist n3", **SLOW)
+    wait_for(lambda: pool.rows("alone"), "the first row")
+    pool.cluster.kill_node("n3")
+    out, _ = block.communicate(timeout=90)
+    assert block.returncode == 1, out
+    assert "missing: plane never_succeed bench_demo_plane_clean: " in out
+    assert 0 < len(pool.outcomes("alone")) < TOTAL
+    code, out = pool.shell("source env.sh; rollpool submit alone --nodes 3")
+    assert code == 0, out
+    assert pool.outcomes("alone") == undisturbed
+
+
+def test_a_node_freezes_for_longer_than_its_lease(pool: Pool, undisturbed: Outcomes) -> None:
+    block = _begin(pool, "frozen")
+    wait_for(lambda: _busy(pool, "frozen", "n2"), "n2 is in an episode")
+    pool.cluster.freeze("n2")
+    wait_for(lambda: _lost(pool, "frozen", "n2"), "another node takes the episode")
+    pool.cluster.thaw("n2")
+    out, _ = block.communicate(timeout=90)
+    assert pool.outcomes("frozen") == undisturbed, out
+    wait_for(lambda: not _busy(pool, "frozen", "n2"), "the thawed worker stops")
+    assert pool.outcomes("frozen") == undisturbed
+
+
+def test_a_node_cut_off_goes_on_writing(pool: Pool, undisturbed: Outcomes) -> None:
+    block = _begin(pool, "cut")
+    wait_for(lambda: _busy(pool, "cut", "n3"), "n3 is in an episode")
+    pool.cluster.partition("n3")
+    cut = time.time()
+    wait_for(
+        lambda: any(r.host == "n3" and r.started > cut for r in pool.rows("cut")), "n3 goes on"
+    )
+    pool.cluster.heal("n3")
+    out, _ = block.communicate(timeout=90)
+    assert pool.outcomes("cut") == undisturbed, out
+    rows = Counter((r.manifest, r.position) for r in pool.rows("cut") if r.success is not None)
+    assert len(rows) == TOTAL
+
+
+def test_the_controller_is_restarted(pool: Pool, undisturbed: Outcomes) -> None:
+    block = _begin(pool, "controller")
+    pool.cluster.restart_ctld()
+    out, _ = block.communicate(timeout=90)
+    assert block.returncode == 0, out
+    assert pool.outcomes("controller") == undisturbed
+    assert len(pool.rows("controller")) == TOTAL
+
+
+def test_the_preparer_dies_and_another_takes_over(pool: Pool) -> None:
+    pool.make("seal", "reach_goal")
+    # The first attempt is somebody's who never said a word.
+    (pool.paths("seal").preparing / "0-0.1").mkdir(parents=True)
+    code, out = pool.shell(BLOCK.format(run="seal", nodes=2, gpus=1))
+    assert code == 0, out
+    assert out.count("sealing plane reach_goal") == 1
+    assert sorted(path.name for path in pool.paths("seal").preparing.iterdir()) == [
+        "0-0.1", "0-0.2",
+    ]  # fmt: skip

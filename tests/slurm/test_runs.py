@@ -1,0 +1,134 @@
+"""Runs over a SLURM cluster that nothing disturbs: what users do, what each node is given."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.records import Row
+from tests.slurm.conftest import BLOCK, Pool, wait_for
+
+pytestmark = pytest.mark.slow
+
+#: What may differ between two runs of one population: who did it, when, and how long it took.
+_OF_THE_RUN = {
+    "run", "worker", "host", "started", "finished", "wall_s", "policy_s", "video",
+}  # fmt: skip
+
+
+def _facts(rows: list[Row]) -> list[dict[str, Any]]:
+    facts = [
+        {name: value for name, value in row.__dict__.items() if name not in _OF_THE_RUN}
+        for row in rows
+    ]
+    return sorted(facts, key=lambda fact: (fact["scene"], fact["task"], fact["seed"]))
+
+
+def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> None:
+    env = {
+        "SIMULATOR": "tabletop",
+        "ROBOTWIN_PY": f"{pool.env['ROLLPOOL_ENVS']}/tabletop/bin/python",
+        "SEEDS_ROOT": "desk",
+        "EVAL_TEST_NUM": "2",
+    }
+    for task in ("put_cup_in_box", "press_bell"):
+        bank = pool.outside(f"desk/{task}/bench_demo_study_clean.txt")
+        bank.parent.mkdir(parents=True)
+        bank.write_text("40000 40001 40002")
+    pool.outside("desk.txt").write_text("study put_cup_in_box\nstudy press_bell\n")
+    code, out = pool.shell(
+        "mkdir -p runs/desk_pool/eval_result && cp desk.txt runs/desk_pool/queue.txt && "
+        + BLOCK.format(run="desk_pool", nodes=4, gpus=1)
+        + " && rollpool run desk_one --queue desk.txt --workers 2"
+        " && for run in pool one; do python organize_results.py desk_$run desk_$run/report; done",
+        timeout=300,
+        **env,
+    )
+    one, four = pool.rows("desk_one"), pool.rows("desk_pool")
+    assert len(one) == 4, out
+    assert _facts(four) == _facts(one)
+    assert len({row.host for row in four}) > 1
+    assert code == 0, out
+
+
+def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
+    pool.make("pins", "never_succeed")
+    block = pool.start(BLOCK.format(run="pins", nodes=2, gpus=2), POINTSIM_STEP_S="0.1")
+    seen: set[tuple[str, ...]] = set()
+    names = ("SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES", "MUJOCO_EGL_DEVICE_ID", "EVAL_THREADS")
+
+    def simulators() -> int:
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if b"harness.simulator_client" in (process / "cmdline").read_bytes():
+                    text = (process / "environ").read_text()
+                    environ = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+                    if environ.get("STUDY_RUN") == "pins" and "CUDA_VISIBLE_DEVICES" in environ:
+                        seen.add(tuple(environ[name] for name in names))
+        return len(seen)
+
+    wait_for(lambda: simulators() >= 4, "four simulators")
+    out, _ = block.communicate(timeout=90)
+    assert block.returncode == 0, out
+    assert seen == {(node, gpu, gpu, "1") for node in ("n1", "n2") for gpu in ("0", "1")}
+    for node in ("n1", "n2"):
+        assert f"node {node}: GPU 0, 1, 1 CPUs, 2 workers" in out
+        assert f"{node} GPU 0 ended, exit code 0" in out
+        assert f"{node} GPU 1 ended, exit code 0" in out
+
+
+def test_nodes_without_a_gpu_render_nothing_and_split_their_cpus(pool: Pool) -> None:
+    pool.make("bare", "reach_goal")
+    code, out = pool.shell(
+        "source env.sh; unset EVAL_VIDEO; STUDY_RUN=bare WORKERS_PER_GPU=2 "
+        "srun --nodes=2 --ntasks-per-node=1 --cpus-per-task=4 bash scripts/slurm_eval_node.sh"
+    )
+    assert code == 0, out
+    assert "node n1: no GPU, 4 CPUs, 2 workers" in out
+    assert "n2 without a GPU, worker 1 ended, exit code 0" in out
+    assert {row.video for row in pool.rows("bare")} == {None}
+
+
+def test_tasks_that_would_share_gpus_are_refused(pool: Pool) -> None:
+    pool.make("shared", "reach_goal", seeds=range(1, 3))
+    code, out = pool.shell(
+        "source env.sh; STUDY_RUN=shared srun --nodes=1 --ntasks-per-node=2 --gres=gpu:2 "
+        "--kill-on-bad-exit=0 bash scripts/slurm_eval_node.sh"
+    )
+    assert code == 2
+    assert "node n1: several tasks share its GPUs; start one task a node" in out
+    assert len(pool.outcomes("shared")) == 4
+
+
+def test_submit_prepares_waits_and_is_over_at_once_the_second_time(pool: Pool) -> None:
+    queue = pool.queue("reach_goal", "reach_even")
+    command = f"source env.sh; rollpool submit sub --queue {queue} --nodes 3 --gres gpu:1"
+    code, out = pool.shell(command)
+    assert code == 0, out
+    assert "run sub: 24 of 24 episodes done" in out
+    code, out = pool.shell(command + " 2>&1 | tee /dev/stderr | grep -c ^node")
+    assert out.endswith("\n0\n"), out
+
+
+def test_a_run_without_a_queue_is_refused_on_every_node(pool: Pool) -> None:
+    code, out = pool.shell(BLOCK.format(run="nosuch", nodes=2, gpus=1))
+    assert code == 2
+    assert out.count("make it with its queue: mkdir -p") == 2
+
+
+def test_jobs_of_an_array_join_late(pool: Pool) -> None:
+    pool.make("late", "never_succeed")
+    slow = {"POINTSIM_STEP_S": "0.05"}
+    first = pool.start(BLOCK.format(run="late", nodes=1, gpus=1), **slow)
+    wait_for(lambda: pool.rows("late"), "the first row")
+    code, out = pool.shell(
+        "source env.sh; rollpool submit late --mode array --nodes 3 --gres gpu:1", **slow
+    )
+    assert code == 0 and "Submitted batch job" in out, out
+    out, _ = first.communicate(timeout=90)
+    assert first.returncode == 0, out
+    assert len(pool.rows("late")) == 12
+    assert len({row.host for row in pool.rows("late")}) > 1
