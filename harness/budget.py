@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness.decisions import Decisions, Verdict
 from harness.records import Row
@@ -18,14 +19,31 @@ from harness.records import Row
 LOST = "lost"
 
 
+class Tried(Protocol):
+    """The part of a row that is decided upon."""
+
+    @property
+    def manifest(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def worker(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def error(self) -> Mapping[str, Any] | None: ...
+
+
 @dataclass
 class _Episode:
     settled: int = 0  # the highest attempt with an outcome
     attempts: int = 0
-    errors: dict[int, Row] = field(default_factory=dict)  # attempt -> its row
+    errors: dict[int, Tried] = field(default_factory=dict)  # attempt -> its row
     hosts: dict[str, int] = field(default_factory=dict)  # where it went wrong -> last attempt
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Tried) -> None:
         self.attempts = max(self.attempts, row.attempt)
         if row.error is None:
             self.settled = max(self.settled, row.attempt)
@@ -41,7 +59,7 @@ class _Episode:
 _UNTRIED, _UNDECIDED = _Episode(), Verdict()
 
 
-def _telling(row: Row) -> tuple[bool, str, str]:
+def _telling(row: Tried) -> tuple[bool, str, str]:
     """Which of two error rows of one attempt to go by: the owner's own says more than its death."""
     assert row.error is not None
     return row.error["kind"] != LOST, row.error["kind"], row.worker
@@ -61,7 +79,7 @@ class Budget:
         self._decisions = decisions
         self._episodes: dict[tuple[str, int], _Episode] = {}
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Tried) -> None:
         self._episodes.setdefault((row.manifest, row.position), _Episode()).add(row)
 
     def settled(self, manifest: str, position: int) -> bool:
@@ -114,7 +132,7 @@ class Budget:
         """Whether nobody need run the episode: it is settled or set aside."""
         return self.settled(manifest, position) or bool(self.quarantined(manifest, position))
 
-    def _errors(self, manifest: str, position: int) -> list[Row]:
+    def _errors(self, manifest: str, position: int) -> list[Tried]:
         """The error rows that spend its budget."""
         errors = self._get(manifest, position).errors
         if not errors:
@@ -165,6 +183,6 @@ class Streak:
         return f"{len(rows)} episodes of {len(tasks)} tasks in a row ended in error ({kinds})"
 
 
-def _kind(row: Row) -> str:
+def _kind(row: Tried) -> str:
     error: Mapping[str, object] = row.error or {}
     return str(error.get("kind", ""))

@@ -79,6 +79,10 @@ class Decisions:
         """What holds for an episode."""
         return self._verdicts.get((manifest, position), _NONE)
 
+    def floors(self) -> dict[tuple[str, int], int]:
+        """Each episode that was reset -> the last attempt of its earlier generation."""
+        return {episode: v.floor for episode, v in self._verdicts.items() if v.floor}
+
     def current(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows that are not of an earlier generation."""
         return (row for row in rows if row.attempt > self.of(row.manifest, row.position).floor)

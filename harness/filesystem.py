@@ -2,8 +2,8 @@
 
 Promises: ``mkdir`` and ``create`` have one winner each; ``names`` opens the directory by path each
 time, because on NFS a held descriptor stays stale for seconds and ``stat`` of a name that was
-missing for half a minute; nothing is ever renamed or removed. Tests put a filesystem here that
-delays, hides, loses answers and crashes its caller.
+missing for half a minute; workers rename and remove nothing (``remove`` is for compaction alone).
+Tests put a filesystem here that delays, hides, loses answers and crashes its caller.
 """
 
 from __future__ import annotations
@@ -58,6 +58,15 @@ class Filesystem:
             _write(descriptor, data)
         finally:
             os.close(descriptor)
+
+    def remove(self, name: Path) -> None:
+        """Remove an empty directory or a file; one that is gone already is fine."""
+        try:
+            os.rmdir(name)
+        except NotADirectoryError:
+            os.unlink(name)
+        except FileNotFoundError:
+            pass
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -2,12 +2,14 @@
 
 Promises: a claim has one owner, because ``mkdir`` has one winner, and it stands only if a listing
 made after it shows no other open or finished claim over its positions; so claims of different
-lengths never overlap unnoticed. Nothing is opened, renamed or removed. Directories are listed by
-path. Not promised: that the owner lives, or that what a listing showed is still so.
+lengths never overlap unnoticed. Nothing is opened or renamed, and removed by ``compact`` alone.
+Directories are listed by path. Not promised: that the owner lives, or that what a listing showed is
+still so.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -100,15 +102,11 @@ class LeaseBook:
 
     def refresh(self, shard: int) -> None:
         """List ``shard``."""
-        names = self._fs.names(self._leases / self.cell_dir / str(shard))
-        claims: dict[Claim, set[str]] = {}
-        for name in names:
-            base, _, marker = name.rpartition(".")
-            marked = marker in _MARKERS
-            claim = Claim.parse(self.cell_dir, shard, base if marked else name)
-            if claim:
-                # A marker whose claim was removed still says what it says.
-                claims.setdefault(claim, set()).update({marker} if marked else ())
+        # A marker whose claim was removed still says what it says.
+        claims = {
+            claim: {name.rpartition(".")[2] for name in names} & {*_MARKERS}
+            for claim, names in self._names(shard).items()
+        }
         self.shrunk |= not self._shards.get(shard, {}).keys() <= claims.keys()
         self._store(shard, claims)
 
@@ -181,6 +179,47 @@ class LeaseBook:
             self._fs.create(file)
         self._markers(claim).add(marker)
 
+    def compact(self, shard: int, over: Callable[[int], bool]) -> int:
+        """Say in a few names what all names of ``shard`` say; returns how many are fewer now.
+
+        Nothing is done while any claimed position is not ``over`` by its rows. What others may
+        still add or list meanwhile changes no conclusion: the new names stand before the old go.
+        """
+        self.refresh(shard)
+        old = {name: claim for claim, names in self._names(shard).items() for name in names}
+        covered = sorted(p for p in self._span(shard) if self.covering(p))
+        if not all(over(position) for position in covered):
+            return 0
+        new = set()
+        for _, group in itertools.groupby(enumerate(covered), lambda item: item[1] - item[0]):
+            positions = [position for _, position in group]
+            first, last = positions[0], positions[-1]
+            summary = Claim(self.cell_dir, shard, first, last, self.attempts(first, last))
+            new.add(f"{summary.name}.{DONE}")
+        if len(new) >= len(old):
+            return 0
+        folder = self._leases / self.cell_dir / str(shard)
+        for name in sorted(new - old.keys()):
+            self._fs.create(folder / name)
+        # The claims go before their markers, so that none looks open in between.
+        for name in sorted(old.keys() - new, key=lambda name: name.count(".")):
+            self._fs.remove(folder / name)
+        return len(old) - len(new)
+
+    def _names(self, shard: int) -> dict[Claim, list[str]]:
+        """The names behind each claim, as listed now."""
+        found: dict[Claim, list[str]] = {}
+        for name in self._fs.names(self._leases / self.cell_dir / str(shard)):
+            base, _, marker = name.rpartition(".")
+            claim = Claim.parse(self.cell_dir, shard, base if marker in _MARKERS else name)
+            if claim:
+                found.setdefault(claim, []).append(name)
+        return found
+
+    @staticmethod
+    def _span(shard: int) -> range:
+        return range(shard * SHARD, (shard + 1) * SHARD)
+
     def _markers(self, claim: Claim) -> set[str]:
         """The markers of ``claim``, which is real even if the last listing did not show it."""
         claims = self._shards.setdefault(claim.shard, {})
@@ -220,7 +259,7 @@ class LeaseBook:
 
     def _store(self, shard: int, claims: dict[Claim, set[str]]) -> None:
         self._shards[shard] = claims
-        for position in range(shard * SHARD, (shard + 1) * SHARD):
+        for position in self._span(shard):
             self._covering.pop(position, None)
         for claim in sorted(claims, key=lambda claim: claim.attempt):
             for position in range(claim.first, claim.last + 1):

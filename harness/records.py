@@ -8,6 +8,7 @@ that this version does not know are ignored.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
@@ -25,6 +26,7 @@ OUTCOMES: Mapping[str, bool | None] = {"success": True, "fail": False, "error": 
 #: Who is at fault in an ``error``.
 ERROR_KINDS = ("policy", "simulator", "crash", "stall", "timeout", "lost", "protocol")
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FILE_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
 
 
@@ -50,7 +52,7 @@ class Row:
     seed: int
     instruction: str
     outcome: str  # a key of OUTCOMES
-    success: bool | None
+    success: bool | None = None
     hard_success: bool | None = None  # success without a collision
     collision_count: int | None = None
     collision_names: tuple[str, ...] = ()
@@ -78,14 +80,16 @@ class Row:
     def from_json(cls, text: str) -> Row:
         """Read a line. Raises ``RollpoolError`` naming the field that is wrong."""
         try:
-            record = json.loads(text)
+            record = json.loads(text, parse_constant=_finite, parse_float=_finite)
+            if _SURROGATE.search(text):  # half a pair is no text; whole ones are
+                json.dumps(record, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise _bad(f"not JSON ({error})") from error
         if not isinstance(record, dict):
             raise _bad(f"{type(record).__name__} instead of an object")
         if isinstance(record.get("format"), int) and record["format"] > FORMAT:
             raise _bad(f"format {record['format']}, newer than this toolkit's {FORMAT}")
-        values = {name: _value(record, name, kinds) for name, kinds in _SCHEMA.items()}
+        values = {name: _value(record, name) for name in SCHEMA}
         values["collision_names"] = tuple(values["collision_names"])
         row = cls(**values)
         _check(row)
@@ -97,22 +101,32 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "tuple[str, ...]": (list,), "Mapping[str, str]": (dict,), "Mapping[str, Any]": (dict,),
 }  # fmt: skip
 
-#: Field -> the JSON types it accepts, from the annotations above.
-_SCHEMA = {
-    f.name: tuple(kind for part in str(f.type).split(" | ") for kind in _TYPES[part])
-    for f in fields(Row)
-}
 _DEFAULTS = {f.name: f.default for f in fields(Row) if f.default is not MISSING} | {"versions": {}}
 
+#: Field -> the JSON types it accepts, from the annotations above, and whether it may be absent.
+SCHEMA = {
+    f.name: (
+        tuple(kind for part in str(f.type).split(" | ") for kind in _TYPES[part]),
+        f.name in _DEFAULTS,
+    )
+    for f in fields(Row)
+}
 
-def _value(record: Mapping[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
-    if name not in record and name not in _DEFAULTS:
+#: Whole numbers in a row are stored in 64 bits by whoever reads many of them.
+_INT_BOUND = 2**63
+
+
+def _value(record: Mapping[str, Any], name: str) -> Any:
+    kinds, optional = SCHEMA[name]
+    if name not in record and not optional:
         raise _bad(f"no {name!r}")
     value = record.get(name, _DEFAULTS.get(name))
     value = list(value) if isinstance(value, tuple) else value
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise _bad(f"{name!r} is {value!r}, not {wanted}")
+    if isinstance(value, int) and not -_INT_BOUND <= value < _INT_BOUND:
+        raise _bad(f"{name!r} is {value!r}, beyond 64 bits")
     return value
 
 
@@ -127,6 +141,13 @@ def _check(row: Row) -> None:
         raise _bad(f"position {row.position}, attempt {row.attempt}")
     if not all(isinstance(name, str) for name in row.collision_names):
         raise _bad(f"'collision_names' is {row.collision_names!r}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
 
 
 def _bad(found: str) -> RollpoolError:

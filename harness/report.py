@@ -35,7 +35,7 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Counted:
     """One episode by its counted row, a success or a fail. Errors are a ``Hole``."""
 

@@ -9,7 +9,7 @@ missing ones cannot be known. What could not be read is listed as ``file:line: w
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,11 +17,13 @@ from urllib.parse import unquote
 
 from harness import population
 from harness.budget import Budget
+from harness.decisions import Decisions
 from harness.paths import RunPaths
 from harness.population import Cell, Manifest
-from harness.records import Row, counted, metrics_files, read_file
+from harness.records import metrics_files
 from harness.report import Counted, Hole
 from harness.robopro_results import counted_foreign, episode_files, read_foreign
+from harness.row_table import Attempt, RowTable
 
 
 @dataclass
@@ -56,36 +58,50 @@ class RunReader:
 
     def __init__(self, paths: RunPaths, retries: int = 2, lost_retries: int = 4) -> None:
         self.paths = paths
+        self.table = RowTable()
         self._limits = (retries, lost_retries)
-        self.rows: list[Row] = []
-        self._files: dict[Path, tuple[int, list[Row], list[str]]] = {}
+        self._decisions = Decisions(paths.decisions)
         self._manifests: dict[Cell, tuple[list[str], list[Manifest]]] = {}
 
     def gather(self) -> RunResults:
         """Everything the run says about its episodes now."""
         results = RunResults()
         native, foreign = _files(self.paths.results)
-        self.rows = [row for file in native for row in self._read(file, results.problems)]
+        self._decisions.refresh()
+        self.table.refresh(native, self._decisions)
+        results.problems.extend(self.table.problems)
         manifests = [m for cell in sealed_cells(self.paths) for m in self._load(cell)]
-        sealed = {(m.cell.task, m.cell.task_config) for m in manifests}
-        loose = [row for row in self.rows if (row.task, row.task_config) not in sealed]
-        _add_sealed(results, manifests, self.rows, self._limits)
-        _note_strays(results, manifests, self.rows, sealed)
-        _add_loose(results, loose, self._limits)
-        own = sealed | {(row.task, row.task_config) for row in loose}
+        own = self._add_own(results, manifests)
         _add_foreign(results, self.paths, foreign, own)
         _add_queued(results, self.paths.queue)
-        _identify(results, self.rows)
+        self._note(results)
         return results
 
-    def _read(self, file: Path, problems: list[str]) -> list[Row]:
-        size = file.stat().st_size
-        if file not in self._files or self._files[file][0] != size:
-            noted: list[str] = []
-            self._files[file] = (size, list(read_file(file, noted)), noted)
-        _, rows, noted = self._files[file]
-        problems.extend(noted)
-        return rows
+    def _add_own(self, results: RunResults, manifests: Sequence[Manifest]) -> set[tuple[str, str]]:
+        """Our own rows; returns the ``(task, task_config)`` of all cells that have any."""
+        sealed = {(m.cell.task, m.cell.task_config) for m in manifests}
+        by_hash = {manifest.hash: manifest for manifest in manifests}
+        errors: dict[str, dict[int, list[Attempt]]] = {}
+        for (digest, position), failed in self.table.errors().items():
+            errors.setdefault(digest, {})[position] = failed
+        strays, loose = 0, set[tuple[str, str]]()
+        for digest, best in self.table.by_manifest(list(by_hash)):
+            budget = Budget(*self._limits, self._decisions)
+            tried: dict[int, Sequence[Attempt]] = {a.position: (a,) for a in best}
+            tried.update(errors.pop(digest, {}))
+            if digest in by_hash:
+                _add_sealed(results, by_hash[digest], tried, budget)
+            for _, attempts in sorted(tried.items()):
+                row = attempts[0]
+                if (row.task, row.task_config) in sealed:
+                    strays += row.rows
+                else:
+                    loose.add((row.task, row.task_config))
+                    _add_row(results.of(row.scene, row.task_config), attempts, budget)
+        if strays:
+            results.notes.append(f"rows of episodes this run has not selected, left out: {strays}")
+        _note_unsealed(results, loose)
+        return sealed | loose
 
     def _load(self, cell: Cell) -> list[Manifest]:
         folder = self.paths.manifest_dir(cell.name)
@@ -93,6 +109,22 @@ class RunReader:
         if cell not in self._manifests or self._manifests[cell][0] != names:
             self._manifests[cell] = (names, population.load(self.paths, cell))
         return self._manifests[cell][1]
+
+    def _note(self, results: RunResults) -> None:
+        if older := self.table.older():
+            results.notes.append(f"rows of an earlier generation (reset), left out: {older}")
+        identities = self.table.identities()
+        shown = {
+            "policy": identities["policy"],
+            "checkpoint": {_checkpoint(json.loads(text)) for text in identities["checkpoint"]},
+            "simulator": identities["simulator"],
+        }
+        hidden = {"settings": identities["settings_hash"], "code": identities["code_hash"]}
+        for what, values in (shown | hidden).items():
+            if len(values) > 1:
+                some = ", ".join(sorted(value[:40] for value in values))
+                results.notes.append(f"rows of {len(values)} different {what} identities: {some}")
+        results.identity = {w: ", ".join(sorted(values)) for w, values in shown.items() if values}
 
 
 def sealed_cells(paths: RunPaths) -> list[Cell]:
@@ -139,61 +171,29 @@ def _is_native(file: Path) -> bool:
 
 
 def _add_sealed(
-    results: RunResults,
-    manifests: Iterable[Manifest],
-    rows: Iterable[Row],
-    limits: tuple[int, int],
+    results: RunResults, manifest: Manifest, tried: dict[int, Sequence[Attempt]], budget: Budget
 ) -> None:
-    attempts = _by_episode(rows)
-    for manifest in manifests:
-        into = results.of(manifest.cell.scene, manifest.cell.task_config)
-        for position in population.selected_positions(manifest):
-            tried = attempts.get((manifest.hash, position), [])
-            if tried:
-                _add_row(into, tried, limits)
-            else:
-                episode = manifest.episodes[position]
-                into.holes.append(
-                    Hole(
-                        **_place(episode),
-                        kind="missing",
-                        position=position,
-                        manifest=manifest.hash,
-                    )
-                )
+    """Each selected episode of a manifest; takes its rows out of ``tried``."""
+    into = results.of(manifest.cell.scene, manifest.cell.task_config)
+    for position in population.selected_positions(manifest):
+        if position in tried:
+            _add_row(into, tried.pop(position), budget)
+            continue
+        skipped = budget.quarantined(manifest.hash, position)
+        into.holes.append(
+            Hole(
+                **_place(manifest.episodes[position]),
+                kind="quarantined" if skipped else "missing",
+                reason=_one_line(skipped or ""),
+                position=position,
+                manifest=manifest.hash,
+            )
+        )
 
 
-def _by_episode(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
-    attempts: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        attempts.setdefault((row.manifest, row.position), []).append(row)
-    return attempts
-
-
-def _note_strays(
-    results: RunResults,
-    manifests: Iterable[Manifest],
-    rows: Iterable[Row],
-    sealed: Collection[tuple[str, str]],
-) -> None:
-    selected = {(m.hash, p) for m in manifests for p in population.selected_positions(m)}
-    strays = sum(
-        (row.task, row.task_config) in sealed and (row.manifest, row.position) not in selected
-        for row in rows
-    )
-    if strays:
-        results.notes.append(f"rows of episodes this run has not selected, left out: {strays}")
-
-
-def _add_loose(results: RunResults, rows: Sequence[Row], limits: tuple[int, int]) -> None:
-    for _, tried in sorted(_by_episode(rows).items()):
-        _add_row(results.of(tried[0].scene, tried[0].task_config), tried, limits)
-    _note_unsealed(results, {(row.task, row.task_config) for row in rows})
-
-
-def _add_row(into: ConfigResults, tried: Sequence[Row], limits: tuple[int, int]) -> None:
-    """The counted one of an episode's rows."""
-    row = tried[0] if len(tried) == 1 else next(iter(counted(tried).values()))
+def _add_row(into: ConfigResults, tried: Sequence[Attempt], budget: Budget) -> None:
+    """The counted one of an episode's rows; of errors, the last."""
+    row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
     common = {**_place(row), "position": row.position, "manifest": row.manifest}
     if row.success is not None:
         into.counted.append(
@@ -201,12 +201,11 @@ def _add_row(into: ConfigResults, tried: Sequence[Row], limits: tuple[int, int])
                 **common,
                 success=row.success,
                 hard_success=row.hard_success,
-                collision=None if row.collision_count is None else row.collision_count > 0,
+                collision=row.collision,
                 video=row.video,
             )
         )
         return
-    budget = Budget(*limits)
     for attempt in tried:
         budget.add(attempt)
     aside = budget.quarantined(row.manifest, row.position)
@@ -278,25 +277,8 @@ def _add_queued(results: RunResults, queue: Path) -> None:
         of_config.unsealed = [cell for cell in queued(queue) if cell not in known]
 
 
-def _identify(results: RunResults, rows: Sequence[Row]) -> None:
-    shown = {
-        "policy": {row.policy for row in rows},
-        "checkpoint": {_checkpoint(row) for row in rows},
-        "simulator": {row.simulator for row in rows},
-    }
-    hidden = {
-        "settings": {row.settings_hash for row in rows},
-        "code": {row.code_hash for row in rows},
-    }
-    for what, values in (shown | hidden).items():
-        if len(values) > 1:
-            some = ", ".join(sorted(value[:40] for value in values))
-            results.notes.append(f"rows of {len(values)} different {what} identities: {some}")
-    results.identity = {what: ", ".join(sorted(values)) for what, values in shown.items() if values}
-
-
-def _checkpoint(row: Row) -> str:
-    name, digest = row.checkpoint.get("name", "none"), row.checkpoint.get("digest", "")
+def _checkpoint(checkpoint: Mapping[str, str]) -> str:
+    name, digest = checkpoint.get("name", "none"), checkpoint.get("digest", "")
     return f"{name} ({digest[:15]})" if digest else name
 
 

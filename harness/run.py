@@ -138,7 +138,8 @@ def _checkpoint(root: Root, settings: Settings) -> Path | None:
 def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, Any]) -> Run:
     agreed = {**record["settings"], **record.get("shared", {})}
     joined = settings.joining(agreed)
-    _refuse_other_settings(paths, {**joined.shared(), **joined.sealed()}, agreed)
+    shared = {name: value for name, value in joined.shared().items() if name in agreed}
+    _refuse_other_settings(paths, {**joined.sealed(), **shared}, agreed)
     identity, sealed = _identity(root, joined), record["identity"]
     if identity["checkpoint"] != sealed["checkpoint"]:
         was, now = sealed["checkpoint"], identity["checkpoint"]

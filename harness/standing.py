@@ -104,7 +104,11 @@ class Standing:
 
     def over(self, position: int) -> bool:
         """Whether nobody need run it, by rows or by a finished claim that is not void."""
-        return self.budget.over(self.manifest.hash, position) or self.book.finished(position)
+        return self.recorded_over(position) or self.book.finished(position)
+
+    def recorded_over(self, position: int) -> bool:
+        """Whether the rows alone say that nobody need run it."""
+        return self.budget.over(self.manifest.hash, position)
 
     def fresh(self, position: int) -> bool:
         """Whether nobody holds it and it has never gone wrong."""
@@ -140,7 +144,7 @@ class Standing:
     def _backed(self, claim: Claim) -> bool:
         selected = set(self._all.get(claim.shard, ()))
         return all(
-            self.budget.over(self.manifest.hash, position)
+            self.recorded_over(position)
             for position in range(claim.first, claim.last + 1) if position in selected
         )  # fmt: skip
 

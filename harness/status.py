@@ -16,7 +16,6 @@ from typing import Any
 from harness.errors import RollpoolError
 from harness.observer import Observer
 from harness.paths import RunPaths
-from harness.records import Row
 from harness.report import Hole
 from harness.results import RunReader, RunResults
 
@@ -116,7 +115,7 @@ class StatusReader:
             identity=results.identity,
             cells=tuple(_cells(results, workers)),
             workers=workers,
-            per_minute=per_minute(self._reader.rows, self._working_until(workers)),
+            per_minute=self._per_minute(self._working_until(workers)),
             set_aside=tuple(hole for hole in holes if hole.kind == "quarantined"),
             unsealed=tuple(unsealed),
         )
@@ -125,7 +124,14 @@ class StatusReader:
         """Now, or when the last episode ended where nobody works any more."""
         if any(worker.alive for worker in workers):
             return self._now()
-        return max((row.finished for row in self._reader.rows), default=self._now())
+        return self._reader.table.last_end() or self._now()
+
+    def _per_minute(self, until: float) -> float:
+        """Episodes with an outcome finished a minute, over the ten minutes before ``until``."""
+        count, first = self._reader.table.pace(until, RATE_WINDOW_S)
+        if first is None:
+            return 0.0
+        return 60.0 * count / max(1.0, until - max(until - RATE_WINDOW_S, first))
 
     def _workers(self) -> Iterable[WorkerStatus]:
         self._observer.look()
@@ -143,17 +149,6 @@ class StatusReader:
             yield WorkerStatus(
                 worker, record["host"], state, silent_s, record["episode"], record["step"]
             )
-
-
-def per_minute(rows: Iterable[Row], now: float) -> float:
-    """Episodes with an outcome finished a minute, over the ten minutes before ``now``."""
-    recent = [
-        row for row in rows if row.success is not None and 0 <= now - row.finished < RATE_WINDOW_S
-    ]
-    if not recent:
-        return 0.0
-    began = max(now - RATE_WINDOW_S, min(row.started for row in recent))
-    return 60.0 * len(recent) / max(1.0, now - began)
 
 
 def _cells(results: RunResults, workers: Iterable[WorkerStatus]) -> Iterable[CellStatus]:

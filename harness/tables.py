@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from harness.report import Counted, Hole, Rate, Report, Tally
@@ -78,7 +79,7 @@ def json_text(report: Report, counted: Iterable[Counted], notes: Sequence[str]) 
             }
             for scene, tasks in report.tasks.items()
         },
-        "episodes": [vars(episode) for episode in counted],
+        "episodes": [asdict(episode) for episode in counted],
         "holes": [vars(hole) for hole in report.holes],
         "unsealed": [list(cell) for cell in report.unsealed],
         "notes": list(notes),

@@ -61,8 +61,10 @@ def run_name(settings: Settings) -> str:
 
 
 def limits(settings: Settings) -> tuple[int, int]:
-    """The error budgets, which decide what counts as set aside."""
-    return settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"]
+    """The error budgets of the run's workers, which decide what counts as set aside."""
+    from harness.run import budgets
+
+    return budgets(settings.root.run(run_name(settings)), settings)
 
 
 def warn(warnings: list[str] | tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.paths import Root
-from harness.run import Run, open_run, refuse_other_code
+from harness.run import Run, budgets, open_run, refuse_other_code
 from harness.settings import Settings, resolve
 
 Launch = Callable[..., Settings]
@@ -63,10 +63,20 @@ def test_a_setting_that_differs_is_refused_naming_both_values(root: Root, settin
 
 
 def test_what_moves_no_numbers_may_differ(root: Root, settings: Launch) -> None:
-    created = open_run(root, settings(LEASE_TTL="60", EVAL_TEST_NUM="1"), create=True)
-    joined = open_run(root, settings(LEASE_TTL="30", EVAL_TEST_NUM="2"), create=True)
+    created = open_run(root, settings(STALL_TIMEOUT="60", EVAL_TEST_NUM="1"), create=True)
+    joined = open_run(root, settings(STALL_TIMEOUT="30", EVAL_TEST_NUM="2"), create=True)
     assert joined.id == created.id
-    assert joined.settings["LEASE_TTL"] == 30
+    assert joined.settings["STALL_TIMEOUT"] == 30
+
+
+def test_what_all_workers_must_have_the_same_is_refused_or_taken_from_the_run(
+    root: Root, settings: Launch
+) -> None:
+    open_run(root, settings(LEASE_TTL="30", EVAL_RETRIES="1"), create=True)
+    assert open_run(root, settings(), create=False).settings["LEASE_TTL"] == 30
+    assert budgets(root.run("demo"), settings()) == (1, 4)
+    with pytest.raises(RollpoolError, match=r"EVAL_RETRIES is 1 in the run and 5 now; LEASE_TTL "):
+        open_run(root, settings(LEASE_TTL="60", EVAL_RETRIES="5"), create=False)
 
 
 def test_of_starters_with_different_settings_one_wins(root: Root, settings: Launch) -> None:
@@ -187,7 +197,7 @@ def test_running_all_again_is_refused_on_a_run_with_rows(root: Root, settings: L
     file.write_text("torn")
     open_run(root, again, create=True)
     file.write_text(ROW + "\n")
-    with pytest.raises(RollpoolError, match=r"EVAL_RESUME_SEEDS=0: it has results already; choose"):
+    with pytest.raises(RollpoolError, match="it has results already; run: rollpool reset"):
         open_run(root, again, create=True)
     assert open_run(root, again, create=False).id == run.id, "a worker joins a run that is going"
 

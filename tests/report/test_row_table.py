@@ -1,0 +1,219 @@
+"""A table of all rows says exactly what ``records`` says, whatever stands in the files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.decisions import Decisions, decide
+from harness.paths import Root
+from harness.records import SCHEMA, Row, counted, read_file
+from harness.row_table import Attempt, RowTable, reduced
+from tests.lease.world import manifest, row
+from tests.report.handmade import HandMade
+
+BANK = manifest("a", 3)
+OTHER = manifest("b", 3)
+
+TABLE = RowTable()
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> Row:
+    outcome = draw(st.sampled_from(["success", "fail", "error"]))
+    made = row(
+        draw(st.sampled_from([BANK, OTHER])), draw(st.integers(0, 2)), draw(st.integers(1, 3)),
+        draw(st.sampled_from(["h1-1", "h2-2", "h\u00e9"])), outcome,
+        draw(st.sampled_from(["crash", "lost", "policy"])),
+    )  # fmt: skip
+    return replace(
+        made,
+        instruction=draw(_TEXT), seed=draw(st.integers(-(2**63), 2**63 - 1)),
+        hard_success=draw(st.sampled_from([None, True, False])),
+        collision_count=draw(st.sampled_from([None, 0, 3])),
+        collision_names=tuple(draw(st.lists(_TEXT, max_size=2))),
+        video=draw(st.none() | _TEXT), finished=draw(st.floats(0, 1e10)),
+    )  # fmt: skip
+
+
+_VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 2**63, 2**80, 1.5, "", "success", "error", "\x00", [], ["a"], [1], {},
+     {"kind": "crash"}, {"kind": "bad"}, {"kind": 1}]
+)  # fmt: skip
+
+
+def _changed(made: Row, name: str, value: Any) -> str:
+    return json.dumps({**json.loads(made.to_json()), name: value})
+
+
+def _without(made: Row, name: str) -> str:
+    return json.dumps({k: v for k, v in json.loads(made.to_json()).items() if k != name})
+
+
+_NAMES = st.sampled_from(sorted(SCHEMA))
+_GOOD = rows().map(Row.to_json)
+_LINES = st.one_of(
+    _GOOD, _GOOD, _GOOD,
+    st.builds(_changed, rows(), _NAMES, _VALUES), st.builds(_without, rows(), _NAMES),
+    st.builds(lambda a, b: a + b, _GOOD, _GOOD),  # glued
+    st.builds(lambda text, at: text[: len(text) * at // 9], _GOOD, st.integers(0, 9)),  # torn
+    st.builds(lambda text: text.replace('"seed":', '"seed":NaN,"was":'), _GOOD),
+    st.builds(lambda text: text.replace('"started":0.0', '"started":1e400'), _GOOD),
+    st.builds(lambda text: text.replace('"do it"', '"\\ud800"'), _GOOD),
+    st.sampled_from(["", " ", "null", "[]", "7", "{}", "\u2028"]),
+)  # fmt: skip
+
+
+def _write(folder: Path, contents: Sequence[tuple[list[str], bool]]) -> list[Path]:
+    files = []
+    for number, (lines, ended) in enumerate(contents):
+        file = folder / f"_metrics.{number}.jsonl"
+        file.write_bytes(("\n".join(lines) + ("\n" if ended and lines else "")).encode())
+        files.append(file)
+    return files
+
+
+def _by_the_rule(
+    files: Sequence[Path], decisions: Decisions, problems: list[str]
+) -> dict[tuple[str, int], Attempt]:
+    valid = [made for file in files for made in read_file(file, problems)]
+    return {
+        episode: reduced(best)
+        for episode, best in counted(decisions.current(valid)).items() if best.error is None
+    }  # fmt: skip
+
+
+def _of_table(table: RowTable) -> dict[tuple[str, int], Attempt]:
+    return {
+        (attempt.manifest, attempt.position): attempt._replace(rows=1)
+        for _, attempts in table.by_manifest([OTHER.hash]) for attempt in attempts
+    }  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(st.tuples(st.lists(_LINES, max_size=6), st.booleans()), max_size=3),
+    st.dictionaries(st.integers(0, 2), st.integers(1, 2), max_size=1),
+)
+def test_the_table_counts_by_the_rule(
+    contents: list[tuple[list[str], bool]], floors: dict[int, int]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = _write(Path(folder), contents)
+        decisions = Decisions(Path(folder, "decisions"))
+        if floors:
+            floor = {(BANK.hash, position): attempt for position, attempt in floors.items()}
+            decide(Path(folder, "decisions"), "reset", floor, by="test")
+        decisions.refresh()
+        problems: list[str] = []
+        TABLE.refresh(files, decisions)  # and forgets the files of the example before
+        assert _of_table(TABLE) == _by_the_rule(files, decisions, problems)
+        assert TABLE.problems == problems
+
+
+def test_files_that_grow_shrink_and_go_are_read_again(tmp_path: Path) -> None:
+    lines = [row(BANK, position, 1, "h1-1", "success", "").to_json() for position in range(3)]
+    files = _write(tmp_path, [(lines[:1], True), (["bad"], True)])
+    table, decisions = RowTable(), Decisions(tmp_path / "decisions")
+    table.refresh(files, decisions)
+    assert [position for _, position in _of_table(table)] == [0]
+    assert table.problems == [f"{files[1]}:1: {_why(files[1])}"]
+    _write(tmp_path, [(lines[:2], True), (lines[2:], True)])
+    table.refresh(files, decisions)
+    assert [position for _, position in _of_table(table)] == [0, 1, 2]
+    assert table.problems == []
+    table.refresh(files[1:], decisions)
+    assert [position for _, position in _of_table(table)] == [2]
+    table.close()
+
+
+def _why(file: Path) -> str:
+    problems: list[str] = []
+    list(read_file(file, problems))
+    return problems[0].partition(": ")[2]
+
+
+MILLION = """
+import resource, sys, time
+from harness.paths import Root
+from harness.report import tables
+from harness.results import RunReader
+began = time.process_time()
+results = RunReader(Root(sys.argv[1]).run("big")).gather()
+found = results.configs["clean"]
+rates = tables(found.counted, found.holes)
+tally = sum((t for tasks in rates.values() for t in tasks.values()), start=type(next(iter(
+    next(iter(rates.values())).values())))())
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(tally.success.n, tally.success.hits, tally.missing, len(results.problems),
+      time.process_time() - began, memory)
+"""
+
+
+@pytest.mark.slow
+def test_a_million_rows_take_seconds_and_bounded_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1,000 files of 1,000 rows: 100 tasks of 5,000 episodes, each tried twice; a few bad lines."""
+    run = HandMade(Root(tmp_path), "big")
+    _million(run)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", MILLION, str(tmp_path)], capture_output=True, text=True,
+        cwd=Path(__file__).parents[2], timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    n, hits, missing, problems, cpu_s, memory = map(float, done.stdout.split())
+    with capsys.disabled():
+        wall_s = time.monotonic() - began
+        print(f"[1,000,000 rows: {wall_s:.0f} s, {cpu_s:.0f} s of CPU, {memory:.0f} MB]")
+    assert (n, hits, missing, problems) == (500_000, 250_000, 0, 3)
+    assert memory < 600
+    assert cpu_s < 60
+
+
+def _million(run: HandMade) -> None:
+    manifests = [run.seal("study", f"task_{number}", list(range(5000))) for number in range(100)]
+    places = [_place_of(run, manifest) for manifest in manifests]
+    for number in range(1000):
+        worker = f"node{number % 64}-{number}-{number:016x}"
+        task, half, attempt = number % 100, number // 100 % 5, 1 + number // 500
+        positions = range(half * 1000, half * 1000 + 1000)
+        lines = [places[task](worker, position, attempt) for position in positions]
+        folder = run.paths.metrics_dir(f"task_{task}", "tinyvla", "bench_demo_study_clean", worker)
+        folder.mkdir(parents=True)
+        tail = {7: "{torn", 8: "not JSON\n", 9: '{"format":1}\n'}.get(number, "")
+        (folder / "_metrics.jsonl").write_text("".join(lines) + tail)
+
+
+def _place_of(run: HandMade, of: Any) -> Callable[[str, int, int], str]:
+    """Makes rows of a manifest by replacing text: a hundredth of the time of making them one by
+    one."""
+    made = run.row(
+        of, 4999, "success", worker="WORKER", steps=123, wall_s=5.5, state_hash="ab" * 32,
+        video="eval_result/a/b/c/WORKER/video_p4999.mp4", seed=4999,
+    ).to_json()  # fmt: skip
+
+    def line(worker: str, position: int, attempt: int) -> str:
+        text = made.replace("WORKER", worker).replace("4999", str(position))
+        text = text.replace('"attempt":1,', f'"attempt":{attempt},')
+        if (position + attempt) % 2:
+            text = text.replace('"outcome":"success"', '"outcome":"fail"').replace(
+                '"success":true', '"success":false'
+            )
+        return text + "\n"
+
+    return line
