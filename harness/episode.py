@@ -8,6 +8,8 @@ or the step limit is reached. Promises: whatever the simulator, the policy or th
 
 from __future__ import annotations
 
+import math
+import operator
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -141,6 +143,7 @@ class _Run:
         self._report("reset")
         limit = self._sim.step_limit(episode.task, episode.task_config)
         self._sim.reset(episode)
+        self._report("infer")  # whoever waits for the policy says so, in its reset too
         self._ask(lambda: self._model.reset(episode))
         self._recorder.record(self.steps)
         while self.steps < limit:
@@ -150,22 +153,10 @@ class _Run:
         return False
 
     def finish(self, success: bool, only_failures: bool) -> dict[str, Any]:
-        sim = self._sim
-        score = sim.score()
+        end = _end(self._sim, success)  # before the video: an episode in error keeps none
         self._report("video")
         video = None if success and only_failures else self._recorder.finish(self.steps)
-        return {
-            "outcome": "success" if success else "fail",
-            "success": success,
-            "hard_success": score.hard_success if success else False,
-            "collision_count": score.collision_count,
-            "collision_names": list(score.collision_names),
-            "sim_s": sim.sim_time(),
-            "state_hash": sim.state_hash(),
-            "video": video,
-            "versions": dict(sim.versions()),
-            "error": None,
-        }
+        return {**end, "video": video, "error": None}
 
     def _next_chunk(self) -> np.ndarray:
         hello = self._model.hello
@@ -243,6 +234,26 @@ class _Recorder:
             self._writer.discard()
 
 
+def _end(sim: Simulator, success: bool) -> dict[str, Any]:
+    """What the simulator says at the end, in the types of a row. It raises where no row could hold
+    that, so that it is this simulator's error and not the end of whoever writes the row."""
+    score, sim_s = sim.score(), float(sim.sim_time())
+    if not math.isfinite(sim_s):
+        raise ValueError(f"sim_time() is {sim_s}")
+    hard, count = score.hard_success, score.collision_count
+    hard = None if hard is None else bool(hard)
+    return {
+        "outcome": "success" if success else "fail",
+        "success": success,
+        "hard_success": hard if success else False,
+        "collision_count": None if count is None else operator.index(count),
+        "collision_names": [str(name) for name in score.collision_names],
+        "sim_s": sim_s,
+        "state_hash": str(sim.state_hash()),
+        "versions": {str(name): str(version) for name, version in sim.versions().items()},
+    }
+
+
 def _cameras(hello: Mapping[str, Any]) -> list[str]:
     return list(hello["cameras"]) if "images" in hello["needs"] else []
 
@@ -269,10 +280,14 @@ def _checked(actions: np.ndarray, action_dim: int) -> np.ndarray:
     actions = np.asarray(actions)
     if actions.ndim != 2 or len(actions) == 0 or actions.shape[1] != action_dim:
         found = f"shape {actions.shape}, expected (n > 0, {action_dim})"
-    elif actions.dtype.kind not in "fiu" or not np.isfinite(actions).all():
-        found = f"numbers that are not finite ({actions.dtype})"
+    elif actions.dtype.kind not in "fiu":
+        found = f"no numbers ({actions.dtype})"
     else:
-        return np.array(actions, np.float32)  # the simulator's own, and writeable
+        with np.errstate(over="ignore"):  # finite float64 may be infinite here
+            own = np.array(actions, np.float32)  # the simulator's own, and writeable
+        if np.isfinite(own).all():
+            return own
+        found = f"numbers that are not finite ({actions.dtype})"
     raise _Fault("policy", f"the policy's chunk has {found}", "")
 
 

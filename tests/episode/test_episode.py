@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +64,43 @@ def test_an_unknown_hard_success_stays_unknown_unless_the_episode_failed() -> No
     assert result["success"] is True and result["hard_success"] is None
     result = run_episode(Unsure(), FakeModel(), episode_of("never_succeed"))
     assert result["success"] is False and result["hard_success"] is False
+
+
+class Odd(PointSim):
+    """Says at the end what it is told to."""
+
+    def __init__(self, says: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.says = says
+
+    def score(self) -> Score:
+        fields = ("hard_success", "collision_count", "collision_names")
+        return replace(super().score(), **{k: v for k, v in self.says.items() if k in fields})
+
+    def sim_time(self) -> float:
+        return self.says.get("sim_s", super().sim_time())
+
+    def versions(self) -> Mapping[str, str]:
+        return self.says.get("versions", super().versions())
+
+
+def test_a_result_holds_plain_values_whatever_types_the_simulator_has() -> None:
+    says = {
+        "hard_success": np.bool_(True), "collision_count": np.int64(2), "collision_names": [7],
+        "sim_s": np.float32(1.5), "versions": {"cuda": 12},
+    }  # fmt: skip
+    result = run_episode(Odd(says), FakeModel(), episode_of("reach_goal"))
+    plain = {**says, "hard_success": True, "collision_names": ["7"], "versions": {"cuda": "12"}}
+    assert json.loads(json.dumps(result)) == result
+    assert {key: result[key] for key in says} == plain and result["hard_success"] is True
+
+
+@pytest.mark.parametrize(
+    "says", [{"sim_s": float("nan")}, {"sim_s": "soon"}, {"collision_count": 2.0}]
+)
+def test_what_no_row_could_hold_is_the_simulators_error(says: dict[str, Any]) -> None:
+    result = run_episode(Odd(says), FakeModel(), episode_of("reach_goal"))
+    assert result["outcome"] == "error" and result["error"]["kind"] == "simulator"
 
 
 def test_the_policy_sees_only_what_it_needs_and_its_last_action() -> None:
@@ -127,7 +167,8 @@ def _raises(error: Exception) -> FakeModel:
         (FakeModel(lambda *_: np.zeros((3, 7))), "policy", "shape (3, 7)"),
         (FakeModel(lambda *_: np.zeros((0, 20))), "policy", "shape (0, 20)"),
         (FakeModel(lambda *_: np.zeros(20)), "policy", "shape (20,)"),
-        (FakeModel(lambda *_: np.full((3, 20), "up")), "policy", "not finite"),
+        (FakeModel(lambda *_: np.full((3, 20), 1e300)), "policy", "not finite"),
+        (FakeModel(lambda *_: np.full((3, 20), "up")), "policy", "no numbers"),
     ],
 )
 def test_policy_and_connection_are_blamed_for_their_own(
@@ -173,6 +214,21 @@ def test_progress_is_reported_at_every_chunk() -> None:
     assert seen[0] == ("reset", 0) and seen[-1] == ("video", STEP_LIMIT)
     for phase in ("observe", "infer", "step"):
         assert {step for name, step in seen if name == phase} >= set(range(0, STEP_LIMIT, 8))
+
+
+def test_waiting_for_the_policy_is_a_phase_in_its_reset_too() -> None:
+    seen: list[str] = []
+
+    class Watched(FakeModel):
+        def reset(self, episode: Episode) -> None:
+            assert seen == ["reset", "infer"]
+            super().reset(episode)
+
+    model = Watched()
+    run_episode(
+        PointSim(), model, episode_of("reach_goal"), progress=lambda phase, _: seen.append(phase)
+    )
+    assert len(model.resets) == 1
 
 
 def test_progress_is_reported_within_a_long_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
