@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class VideoWriter:
         self._broken: str | None = None
         self._encoder: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
-        self._progress = tempfile.TemporaryFile()
+        self._progress: IO[bytes] | None = None
 
     def add(self, frame: np.ndarray) -> None:
         """``frame``: ``(H, W, 3)`` uint8, the same size each time. Never raises for the video."""
@@ -112,21 +113,29 @@ class VideoWriter:
         if self._broken:
             self.discard()
             return None
-        self._progress.close()
+        self._close_progress()
         return self._path
 
     def discard(self) -> None:
-        """Leave nothing behind. Harmless at any time, and twice."""
+        """Leave nothing behind. Harmless at any time, and twice; never raises for the video."""
         self._broken = self._broken or "discarded"
-        self._kill()
-        self._progress.close()
-        self._part.unlink(missing_ok=True)
+        try:
+            self._kill()
+            self._close_progress()
+            self._part.unlink(missing_ok=True)
+        except (OSError, queue.Full) as error:
+            print(f"video {self._part}: not removed: {error!r}", file=sys.stderr, flush=True)
+
+    def _close_progress(self) -> None:
+        if self._progress is not None:
+            self._progress.close()
 
     def _start(self, frame: np.ndarray) -> None:
         self._shape = frame.shape
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             remove_abandoned(self._path.parent)
+            self._progress = tempfile.TemporaryFile()
             self._encoder = subprocess.Popen(
                 self._command(), stdin=subprocess.PIPE, stdout=self._progress
             )
@@ -178,6 +187,7 @@ class VideoWriter:
 
     def _counted(self) -> int | None:
         """The frames ffmpeg says it wrote; None without its word that it came to the end."""
+        assert self._progress is not None
         self._progress.seek(0)
         report = self._progress.read().decode(errors="replace")
         counts = re.findall(r"^frame=\s*(\d+)", report, re.MULTILINE)

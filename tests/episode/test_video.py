@@ -201,3 +201,34 @@ def test_without_cameras_there_is_no_video(tmp_path: Path) -> None:
         sim, FakeModel(), episode_of("reach_goal"), video=tmp_path / "a.mp4", ffmpeg=FFMPEG
     )
     assert result["outcome"] == "success" and result["video"] is None
+
+
+def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr("harness.video.tempfile.TemporaryFile", full)
+    result = run_episode(
+        PointSim(), FakeModel(), episode_of("reach_goal"), video=tmp_path / "a.mp4", ffmpeg=FFMPEG
+    )
+    assert result["outcome"] == "success" and result["video"] is None
+
+
+def test_a_folder_that_cannot_be_spares_the_episode(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    video = tmp_path / "file" / "a.mp4"
+    result = run_episode(
+        PointSim(), FakeModel(), episode_of("reach_goal"), video=video, ffmpeg=FFMPEG
+    )
+    assert result["outcome"] == "success" and result["video"] is None
+
+
+def test_no_video_is_kept_of_an_episode_that_ends_in_an_error(tmp_path: Path) -> None:
+    class Broken(PointSim):
+        def state_hash(self) -> str:
+            raise RuntimeError("the physics are gone")
+
+    result = run_episode(
+        Broken(), FakeModel(), episode_of("reach_goal"), video=tmp_path / "a.mp4", ffmpeg=FFMPEG
+    )
+    assert result["outcome"] == "error" and list(tmp_path.iterdir()) == []
