@@ -115,8 +115,9 @@ def load(paths: RunPaths, cell: Cell) -> list[Manifest]:
 
 
 def is_sealed(paths: RunPaths, cell: Cell) -> bool:
-    """Whether any manifest of the cell is there."""
-    return bool(_manifest_names(paths, cell))
+    """Whether any episode of the cell is sealed and selected. A manifest alone is half of it: who
+    sealed it may have died before its selection was there."""
+    return any(_SELECTION.fullmatch(name) for name in _listing(paths, cell))
 
 
 def _content(episode: Episode) -> str:

@@ -121,6 +121,21 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
         assert [m.selected for m in repeated] == [2, 2]
 
 
+def test_a_cell_that_was_sealed_but_not_selected_is_never_taken_for_an_empty_one(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")))
+    expected = seeds_of(paths, launch, sealer)
+    next(paths.manifests.glob("office*/*.first*")).unlink()  # as a kill just before it leaves it
+
+    with pytest.raises(RollpoolError, match="office open_drawer is not sealed yet"):
+        read_cells(paths, "clean")
+    with pytest.raises(RollpoolError, match="SEEDS_ROOT: not set"):
+        seeds_of(paths, settings(), sealer)
+    assert seeds_of(paths, launch, sealer) == expected
+    assert len(list(paths.manifests.glob("office*/*.jsonl"))) == 1
+
+
 def test_nothing_is_sealed_where_anything_is_wrong(
     paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
 ) -> None:
