@@ -19,16 +19,27 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
+from harness.channel import Channel, ChannelClosed
 from harness.errors import RollpoolError
 
 ROOT = Path(__file__).resolve().parent.parent
-TAIL_LINES, LINE_LIMIT = 12, 300
+TAIL_LINES, LINE_LIMIT = 16, 300
 _POLL_S = 0.01
 _KILL_DEADLINE_S = 30.0
 #: A crash closes the channel before the process has ended: a core dump takes its time.
 _DYING_DEADLINE_S = 5.0
+#: How often a wait for a child's message looks whether there still is a child.
+_LOOK_S = 1.0
 _BANNER = "=== started "
+
+# ``python -m`` would look in the current directory first. A user who stands in another checkout, or
+# beside a file called queue.py, must not get that one: the current directory comes last.
+_MODULE = (
+    "import runpy, sys; sys.path.sort(key=lambda entry: entry == ''); sys.argv.pop(0); "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
 
 # Runs between fork and exec, in an interpreter of its own: code in a forked copy of a process with
 # threads (``preexec_fn``) can deadlock. The parent may have died before the request reached the
@@ -68,6 +79,11 @@ def environment(
     }
 
 
+def module(python: str | Path, name: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this checkout, wherever it is started from."""
+    return [str(python), "-c", _MODULE, name, *arguments]
+
+
 def spawn(
     argv: Sequence[str], log: Path, env: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
@@ -102,6 +118,22 @@ def exited(proc: subprocess.Popen[bytes]) -> bool:
         return True
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, proc.pid, flags) is not None
+
+
+def receive(
+    channel: Channel, proc: subprocess.Popen[bytes], timeout_s: float
+) -> dict[str, Any] | None:
+    """``channel.receive``, which ends when the child does, too: what a child has forked may hold
+    its end of the channel open for ever."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        gone = exited(proc)  # before the look, so that its last words are not missed
+        message = channel.receive(min(left, _LOOK_S))
+        if message is not None or (left <= _LOOK_S and not gone):
+            return message
+        if gone:
+            raise ChannelClosed("the process has ended")
 
 
 def end(proc: subprocess.Popen[bytes], grace_s: float = 5.0) -> int:

@@ -60,7 +60,7 @@ class Pool:
         # Nodes share the folder of logs: a name of one's own, so that no file has two writers.
         own = WorkerId.new()
         self._logs = [run.paths.log(own, f"pool{number}") for number in range(len(slots))]
-        argv = [sys.executable, "-m", "harness.cli", "work", run.paths.name]
+        argv = children.module(sys.executable, "harness.cli", "work", run.paths.name)
         env = {**children.environment(), **run.settings.exports()}
         self._workers = [
             children.spawn(argv, log, {**env, **slot.env})

@@ -175,3 +175,20 @@ def test_the_environment_is_the_users_with_what_makes_runs_equal() -> None:
     assert {env[f"{name}_NUM_THREADS"] for name in ("OMP", "MKL", "OPENBLAS")} == {"2"}
     assert env["PYTHONUNBUFFERED"] == "1"
     assert children.environment(env)["PYTHONPATH"] == env["PYTHONPATH"]
+
+
+def test_a_module_is_this_checkouts_wherever_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness" / "__init__.py").write_text("")
+    (tmp_path / "harness" / "rotations.py").write_text("print('another checkout')")
+    (tmp_path / "queue.py").write_text("raise SystemExit('a file called queue.py')")
+    (tmp_path / "mine.py").write_text("import queue, sys; print('mine', sys.argv[1:])")
+    monkeypatch.chdir(tmp_path)
+    for name, words in (("harness.rotations", []), ("mine", ["mine ['a', '--b']"])):
+        argv = children.module(sys.executable, name, "a", "--b")
+        proc = children.spawn(argv, tmp_path / "log", children.environment())
+        eventually(lambda proc=proc: children.exited(proc))
+        assert children.end(proc) == 0
+        assert children.last_lines(tmp_path / "log") == words
