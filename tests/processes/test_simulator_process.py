@@ -63,7 +63,7 @@ def test_progress_comes_before_the_end(start_sim: StartSim, expert: ModelServerP
     while (message := sim.poll(60)) and message["say"] == "progress":
         seen.append((message["phase"], message["step"]))
     assert {phase for phase, _ in seen} == {"reset", "observe", "infer", "step", "video"}
-    assert [step for phase, step in seen if phase == "infer"] == [0, 8, 16, 24, 32]
+    assert [step for phase, step in seen if phase == "infer"] == [0, 0, 8, 16, 24, 32]
     assert message and message["result"]["steps"] == STEP_LIMIT
     assert sim.poll(0) is None
 
