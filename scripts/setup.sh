@@ -9,7 +9,8 @@
 #   tabletop  the environment of the built-in benchmark (SAPIEN)
 #   model     the environment of the built-in policies (torch)
 #   sapien_b1 SAPIEN 3.0.0b1, for DXVLA_SAPIEN_B1=1 to put into a node's simulator environment
-# and all of them but sapien_b1 by default. --with-tests adds the test tools to tabletop and model.
+#   slurm     SLURM itself, for the tests that start a cluster (Debian, as root)
+# and by default all of them but sapien_b1 and slurm. --with-tests adds the test tools to tabletop and model.
 #
 # Environments go to ${ROLLPOOL_ENVS:-envs}/NAME, from the exact pins of requirements/NAME.txt. One
 # that is interrupted or whose pins or Python changed is built again from nothing. A ROBOTWIN_PY or
@@ -44,6 +45,10 @@ step() {
     system::ensure_vulkan "$python"
     return
   fi
+  if [[ "$name" == slurm ]]; then
+    system::ensure_slurm
+    return
+  fi
   if [[ "$name" == sapien_b1 ]]; then
     environment::ensure_sapien_b1
     return
@@ -63,7 +68,7 @@ main() {
     case "$1" in
     -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
     --with-tests) with_tests=1 ;;
-    system | toolkit | tabletop | model | sapien_b1) names+=("$1") ;;
+    system | toolkit | tabletop | model | sapien_b1 | slurm) names+=("$1") ;;
     *) die "setup.sh $1" "no such environment or option" "see setup.sh --help" ;;
     esac
     shift

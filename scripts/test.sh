@@ -25,7 +25,9 @@ main() {
   # A private .env may name them too.
   export ROBOTWIN_PY="$ROLLPOOL_ENVS/tabletop/bin/python" XVLA_PY="$ROLLPOOL_ENVS/model/bin/python"
   cd "$EVAL_ROOT"
-  bash scripts/setup.sh --with-tests
+  local wanted=(toolkit tabletop model slurm)
+  [[ " $* " != *" -q "* ]] || unset 'wanted[3]'
+  bash scripts/setup.sh --with-tests "${wanted[@]}"
   exec "$ROLLPOOL_ENVS/toolkit/bin/python" scripts/lib/run_tests.py "$ROLLPOOL_ENVS" "$@"
 }
 

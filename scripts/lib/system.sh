@@ -5,6 +5,7 @@
 # Mesa's software driver before 25 finds no device that SAPIEN accepts (Debian 12 ships 22.3).
 mesa_wanted=25
 vulkan_packages=(mesa-vulkan-drivers libvulkan1)
+slurm_packages=(slurm-wlm munge iproute2 procps)
 backports_file=/etc/apt/sources.list.d/rollpool-backports.sources
 
 # system::release KEY: a field of os-release, e.g. ID or VERSION_CODENAME.
@@ -92,6 +93,23 @@ system::ensure_vulkan() {
     todo+=" (it installs ${vulkan_packages[*]} >= $mesa_wanted)"
   fi
   warn "no cameras, state-only mode: no working Vulkan driver; $todo"
+}
+
+# system::ensure_slurm: never ends the set-up; without it the tests that need it are skipped.
+system::ensure_slurm() {
+  local package missing=() todo="an administrator must run: bash scripts/setup.sh slurm"
+  for package in "${slurm_packages[@]}"; do
+    [[ -n "$(system::installed "$package")" ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    say "SLURM $(system::installed slurm-wlm)"
+    return
+  elif system::is_debian && ((EUID == 0)); then
+    say "installing ${missing[*]} (about 30 s)"
+    system::apt_install "${missing[@]}" && return
+    todo="apt-get could not install them"
+  fi
+  warn "no tests on a SLURM cluster: ${missing[*]} missing; $todo"
 }
 
 # system::ensure_python: Debian's Python, where none will do and we may install it.
