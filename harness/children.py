@@ -95,6 +95,8 @@ def spawn(
     """
     if threading.current_thread() is not threading.main_thread():
         raise RollpoolError(f"start {argv[0]}", "not in the main thread", "start children there")
+    # Who starts us may ignore SIGCHLD, and we inherit that: no child's end could be awaited.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     command = " ".join(shlex.join(argv).split())

@@ -62,6 +62,18 @@ def test_it_ends_at_term_and_is_reaped(spawn: Spawn, tmp_path: Path) -> None:
     assert children.end(proc, 10) == -signal.SIGTERM
 
 
+def test_its_end_is_seen_where_the_parent_was_started_deaf_to_it(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        proc = spawn("raise SystemExit(3)")
+        eventually(lambda: children.exited(proc))
+        assert children.end(proc) == 3
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_deaf_to_term_it_is_killed(spawn: Spawn, tmp_path: Path) -> None:
     proc = spawn(
         "import signal, time; signal.signal(15, signal.SIG_IGN); print('up'); time.sleep(600)"
