@@ -38,9 +38,10 @@ collect() {
 
 # serve CHECKPOINT: starts a model server; sets `server` and `served_at`, its process and its port.
 serve() {
-  local log="$dir/server.log" port=""
+  local log="$dir/server.log" port="" tenths
+  : >"$log" # else the last server's port may be read before this one has emptied it
   "$XVLA_PY" "$EVAL_ROOT/scripts/policy_model_server.py" --policy_name tinyvla --ckpt "$1" \
-    >"$log" 2>&1 &
+    >>"$log" 2>&1 &
   server=$!
   for ((tenths = 0; tenths < 600; tenths++)); do
     port="$(sed -n 's/^serving .*:\([0-9]*\)$/\1/p' "$log")"
