@@ -141,13 +141,7 @@ def _join(root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, 
     shared = {name: value for name, value in joined.shared().items() if name in agreed}
     _refuse_other_settings(paths, {**joined.sealed(), **shared}, agreed)
     identity, sealed = _identity(root, joined), record["identity"]
-    if identity["checkpoint"] != sealed["checkpoint"]:
-        was, now = sealed["checkpoint"], identity["checkpoint"]
-        raise RollpoolError(
-            f"run {paths.name!r}: checkpoint {now['name']}",
-            f"its content is {now['digest']}, the run began with {was['name']} {was['digest']}",
-            "put that checkpoint back, or choose another STUDY_RUN",
-        )
+    _refuse_other_checkpoint(paths, identity["checkpoint"], sealed["checkpoint"])
     if not paths.token.exists():
         secret = secrets.token_hex(32).encode()
         publish_once(paths.token, secret, mode=sharing.secret_mode(paths.root))
@@ -176,6 +170,26 @@ def _token(paths: RunPaths) -> str:
             f"run {paths.name!r}", f"its token {paths.token} is its owner's alone",
             f"share it: chmod g+ws {paths.root} && chmod g+r {paths.token}",
         ) from error  # fmt: skip
+
+
+def refuse_other_weights(run: Run) -> None:
+    """Asked when a model server has loaded its weights, which may be hours after joining the run.
+    Raises ``RollpoolError`` where they are not those that the rows will name."""
+    if run.checkpoint is not None:
+        sealed = run.identity["checkpoint"]
+        now = {**sealed, "digest": checkpoint_digest(run.checkpoint)}
+        _refuse_other_checkpoint(run.paths, now, sealed)
+
+
+def _refuse_other_checkpoint(
+    paths: RunPaths, now: Mapping[str, str], was: Mapping[str, str]
+) -> None:
+    if now != was:
+        raise RollpoolError(
+            f"run {paths.name!r}: checkpoint {now['name']}",
+            f"its content is {now['digest']}, the run began with {was['name']} {was['digest']}",
+            "put that checkpoint back, or choose another STUDY_RUN",
+        )
 
 
 def refuse_other_code(run: Run) -> None:

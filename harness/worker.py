@@ -29,7 +29,7 @@ from harness.observer import Observer
 from harness.population import Cell
 from harness.records import Row, read_rows
 from harness.rig import Rig
-from harness.run import Run
+from harness.run import Run, refuse_other_weights
 from harness.slurm import identity as slurm_identity
 from harness.slurm import time_left
 from harness.video import remove_abandoned
@@ -136,6 +136,7 @@ class Worker:
             if self._signal is not None:
                 raise Stopped
             self._rig.start()
+            refuse_other_weights(self._run)
         finally:
             self._starting = False
 

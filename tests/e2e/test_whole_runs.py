@@ -137,6 +137,37 @@ def test_a_stopped_run_gives_its_leases_back(home: Home, wait_for: Wait) -> None
     assert all(row.error is None for row in home.rows("stop"))
 
 
+SWAPPED = """
+import os
+from pathlib import Path
+
+class DiesWithItsWeights(Expert):
+    def __init__(self, weights):
+        self.weights = Path(weights)
+
+    def infer(self, observation):
+        if self.weights.read_text() == "the run's":
+            self.weights.write_text("somebody's later ones")
+            os.kill(os.getpid(), 9)
+        return super().infer(observation)
+
+def get_model(usr_args):
+    return DiesWithItsWeights(usr_args["checkpoint"])
+"""
+
+
+def test_weights_replaced_in_mid_run_are_never_counted(home: Home) -> None:
+    policy = home.path / "policy" / "expert"
+    with (policy / "deploy_policy.py").open("a") as file:
+        file.write(SWAPPED)
+    (home.path / "checkpoints").mkdir()
+    (home.path / "checkpoints" / "net").write_text("the run's")
+    queue = str(home.queue("reach_goal", seeds=range(1, 4)))
+    code, _, err = home.call("run", "swapped", "--queue", queue, CKPT_NAME="net")
+    assert code == 2 and "its content is sha256:" in err and "the run began with net" in err
+    assert {row.outcome for row in home.rows("swapped")} == {"error"}
+
+
 def test_removed_leases_lose_nothing(home: Home) -> None:
     import shutil
 

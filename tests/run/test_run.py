@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.paths import Root
-from harness.run import Run, budgets, open_run, refuse_other_code
+from harness.run import Run, budgets, open_run, refuse_other_code, refuse_other_weights
 from harness.settings import Settings, resolve
 
 Launch = Callable[..., Settings]
@@ -117,6 +117,16 @@ def test_starters_with_the_same_settings_share_one_run(root: Root, settings: Lau
         thread.join()
     assert len(runs) == 6
     assert len({(run.id, run.token) for run in runs}) == 1
+
+
+def test_weights_replaced_after_joining_are_refused(root: Root, settings: Launch) -> None:
+    run = open_run(root, settings(POLICY_NAME="trained"), create=True)
+    refuse_other_weights(run)
+    refuse_other_weights(open_run(root, settings(STUDY_RUN="without"), create=True))
+    assert run.checkpoint is not None
+    run.checkpoint.write_bytes(b"other weights")
+    with pytest.raises(RollpoolError, match=r"checkpoint net: its content is sha256:.*began with"):
+        refuse_other_weights(run)
 
 
 def test_another_checkpoint_under_the_same_name_is_refused(root: Root, settings: Launch) -> None:
