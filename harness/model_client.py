@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from harness.simulators.contract import Episode, Observation
-from harness.wire import ProtocolError, RemoteError, connect
+from harness.wire import Connection, ProtocolError, RemoteError, connect
 
 PROTOCOL = 1
 
@@ -28,10 +29,13 @@ class ModelClient:
         session: the name of the first session; assign another before the ``reset`` that begins it.
         deadline_s: the longest to connect, and to wait for any one answer, inference included.
         codec: "binary", or "classic" for a peer that speaks RoboTwin's JSON.
+        expect: what its hello has to say, e.g. ``{"run": ..., "server": ...}``: on a port that was
+            used again another run's server may listen.
+        connection: to a model that came by itself; ``host`` and ``port`` then say from where.
 
     Attributes:
-        hello: what the server serves: ``protocol policy checkpoint settings_hash action_kind
-            action_dim chunk needs cameras``.
+        hello: what the server serves: ``protocol run server policy checkpoint settings_hash
+            action_kind action_dim chunk needs cameras clients``.
     """
 
     def __init__(
@@ -42,16 +46,22 @@ class ModelClient:
         session: str,
         deadline_s: float,
         codec: str = "binary",
+        *,
+        expect: Mapping[str, Any] | None = None,
+        connection: Connection | None = None,
     ) -> None:
         self.session = session
         self._begun: str | None = None
-        self._connection = connect(host, port, deadline_s, codec)
+        self._connection = connection or connect(host, port, deadline_s, codec)
         client = f"{socket.gethostname()}-{os.getpid()}"
         greeting = {"type": "hello", "protocol": PROTOCOL, "token": token, "client": client}
         try:
             self.hello: dict[str, Any] = self._connection.ask(greeting, "hello")
             if self.hello.get("protocol") != PROTOCOL:
                 raise _other_protocol(host, port, self.hello.get("protocol"))
+            for name, value in (expect or {}).items():
+                if self.hello.get(name) != value:
+                    raise _another(host, port, name, self.hello.get(name), value)
         except BaseException:
             self._connection.close()
             raise
@@ -110,4 +120,12 @@ def _other_protocol(host: str, port: int, found: Any) -> ProtocolError:
         f"model server at {host}:{port}",
         f"it speaks protocol {found!r}, this client {PROTOCOL}",
         "use the same version of the toolkit on both sides",
+    )
+
+
+def _another(host: str, port: int, name: str, found: Any, value: Any) -> ProtocolError:
+    return ProtocolError(
+        f"model server at {host}:{port}",
+        f"its {name} is {found!r}, not {value!r}: it is another run's, or an older one",
+        "let the run's own server publish its address, or correct host and port",
     )

@@ -11,6 +11,7 @@ between simulators, or privacy of what crosses a network (the token keeps runs a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -28,9 +29,11 @@ from harness.errors import RollpoolError
 from harness.model_client import PROTOCOL
 from harness.policies import Policy, fix_threads, load_policy
 from harness.serving import Conversation, Service
-from harness.wire import Connection
+from harness.wire import Connection, connect
 
 LOOPBACK = "127.0.0.1"
+#: For a simulator that listens to take up a connection: it may be in the middle of an episode.
+JOIN_DEADLINE_S = 20.0
 #: Connections served at once; each simulator client has one.
 MAX_CONNECTIONS = 256
 
@@ -49,6 +52,9 @@ class Settings:
     policy: str = ""  # the policy's name; default: that of its folder
     checkpoint: Any = None  # told to clients as they stand
     settings_hash: str = ""
+    run: str = ""  # the run's id
+    server: str = ""  # the name under which the run directory knows it
+    connects: bool = False  # reversed roles: it listens nowhere, and is told where simulators do
 
     @classmethod
     def read(cls, path: Path) -> Settings:
@@ -69,10 +75,12 @@ class ModelServer:
     def __init__(self, policy: Policy, settings: Settings) -> None:
         identity = _identity(policy, settings)
         self._service = Service(policy, identity, settings.token)
-        self._listener = _listen(settings)
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self.identity = identity
-        self.host, self.port = self._listener.getsockname()[:2]
+        self.host, self.port = "", 0
+        if not settings.connects:
+            self._listener = _listen(settings)
+            self.host, self.port = self._listener.getsockname()[:2]
 
     def serve(self) -> None:
         """Accept until the process ends, or ``close``; one thread a connection."""
@@ -85,6 +93,18 @@ class ModelServer:
                 threading.Thread(target=self._converse, args=(sock,), daemon=True).start()
             else:
                 sock.close()
+
+    def join(self, host: str, port: int) -> None:
+        """Reversed roles: serve the simulator that listens at ``host:port`` until it leaves.
+
+        Raises:
+            RollpoolError: nobody is there, or it refuses this run's token.
+        """
+        with connect(host, port, JOIN_DEADLINE_S) as connection:
+            greeting = {"type": "join", "protocol": PROTOCOL, "token": self._service.token}
+            connection.ask(greeting, "ok")
+            connection.deadline_s = Conversation.FRAME_DEADLINE_S
+            Conversation(self._service, connection).run()
 
     def close(self) -> None:
         # Closing alone would leave a thread that waits in accept waiting.
@@ -113,7 +133,9 @@ def run(settings: Settings, channel: Channel | None) -> None:
     else:
         ready = {"host": server.host, "port": server.port, "identity": server.identity}
         channel.send({"say": "ready", **ready})
-        threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(channel, server), daemon=True).start()
+    if settings.connects:
+        threading.Event().wait()
     server.serve()
 
 
@@ -143,6 +165,8 @@ def refuse(error: RollpoolError, channel: Channel | None) -> int:
 def _identity(policy: Policy, settings: Settings) -> dict[str, Any]:
     return {
         "protocol": PROTOCOL,
+        "run": settings.run,
+        "server": settings.server,
         "policy": settings.policy or Path(settings.policy_dir).name,
         "checkpoint": settings.checkpoint,
         "settings_hash": settings.settings_hash,
@@ -172,11 +196,26 @@ def _listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def _end_with(channel: Channel) -> None:
-    """End the process when the worker is gone, whatever its threads are doing."""
+def _end_with(channel: Channel, server: ModelServer) -> None:
+    """End the process when the worker is gone, whatever its threads are doing; until then join the
+    simulators that it names."""
+    speaking = threading.Lock()
+
+    def join(host: str, port: int) -> None:
+        words = "it left"
+        try:
+            server.join(host, port)
+        except RollpoolError as error:
+            words = str(error)
+        with speaking, contextlib.suppress(ChannelClosed):
+            channel.send({"say": "left", "host": host, "port": port, "words": words})
+
     try:
         while True:
-            channel.receive(None)
+            message = channel.receive(None)
+            if message and message["do"] == "join":
+                address = (message["host"], message["port"])
+                threading.Thread(target=join, args=address, daemon=True).start()
     except ChannelClosed:
         os._exit(0)
 

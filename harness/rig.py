@@ -8,15 +8,16 @@ Not promised: that the processes live after an episode in error; ask ``standing`
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness import servers
 from harness.children import ProcessDied, environment
 from harness.episode import error_result
 from harness.errors import RollpoolError
+from harness.model_link import ComingModel, ModelLink, OwnServer, RemoteServer
 from harness.run import Run
 from harness.server_process import ModelServerProcess
 from harness.settings import policy_config
@@ -43,21 +44,21 @@ class Rig:
     def __init__(self, run: Run, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._worker, self._clock = run, worker, clock
         self._sim: SimulatorProcess | None = None
-        self._server = self._make_server()
+        self._model = self._make_link()
         self.versions: dict[str, str] = {}
 
     @property
     def standing(self) -> bool:
-        """Whether both processes live."""
-        return self._sim is not None and self._sim.alive() and self._server.alive()
+        """Whether an episode can begin."""
+        return self._sim is not None and self._sim.alive() and self._model.alive()
 
     def start(self) -> None:
         """Start what does not live. Raises ``RollpoolError`` with the process's own words."""
         if self._sim is None or not self._sim.alive():
             self._close_simulator()
             self._sim = self._make_simulator()
-        if not self._server.alive():
-            self._server.start()
+        if not self._model.alive():
+            self._model.start(self._sim)
         self.versions = self._sim.ready()
 
     def play(
@@ -72,7 +73,7 @@ class Rig:
         watch = _Watch(self._run.settings, self._clock)
         only_failures = self._run.settings["EVAL_VIDEO"] == "failures"
         try:
-            self._sim.start_episode(episode, attempt, self._address(), video, only_failures)
+            self._sim.start_episode(episode, attempt, self._model.address(), video, only_failures)
             while (fault := watch.fault()) is None:
                 tick(watch.steps)
                 message = self._sim.poll(POLL_S)
@@ -80,14 +81,14 @@ class Rig:
                     return self._checked(message["result"])
                 if message:
                     watch.moved(message)
-                elif not self._server.alive():
+                elif death := self._model.death():
                     self._sim.kill()
-                    return watch.error("crash", str(self._server.died()))
+                    return watch.error("crash", death)
         except ProcessDied as died:
             return watch.error("crash", str(died))
         self._sim.kill()
         if watch.phase == "infer":
-            self._server.kill()
+            self._model.stalled()
         return watch.error(*fault)
 
     def abandon(self) -> None:
@@ -98,24 +99,15 @@ class Rig:
     def close(self) -> None:
         """End both processes."""
         self._close_simulator()
-        self._server.close()
+        self._model.close()
 
     def _checked(self, result: dict[str, Any]) -> dict[str, Any]:
         """A connection that was lost because the server died is the server's crash."""
-        if result["outcome"] == "error" and not self._server.alive():
-            result["error"] = {
-                "kind": "crash",
-                "message": str(self._server.died()),
-                "traceback": "",
-            }
+        if result["outcome"] == "error" and (death := self._model.death()):
+            result["error"] = {"kind": "crash", "message": death, "traceback": ""}
+        elif result["outcome"] == "error" and result["error"]["kind"] == "protocol":
+            self._model.broken()
         return result
-
-    def _address(self) -> dict[str, Any]:
-        host = self._run.settings["MODEL_SERVER_HOST"] or self._server.host
-        session = secrets.token_hex(8)
-        return {
-            "host": host, "port": self._server.port, "token": self._run.token, "session": session
-        }  # fmt: skip
 
     def _close_simulator(self) -> None:
         if self._sim is not None:
@@ -137,26 +129,19 @@ class Rig:
             env={**environment(), **settings.exports()},
         )
 
-    def _make_server(self) -> ModelServerProcess:
+    def _make_link(self) -> ModelLink:
         run, settings = self._run, self._run.settings
-        policy = run.identity["policy"]
-        checkpoint = str(run.checkpoint) if run.checkpoint else None
-        return ModelServerProcess(
-            _interpreter(settings["XVLA_PY"], "XVLA_PY", f"policy {policy!r}"),
-            run.policy_dir,
-            {**policy_config(run.root, policy), "policy_name": policy, "checkpoint": checkpoint},
-            settings.knobs(),
-            run.token,
-            run.paths.log(self._worker, "model"),
-            identity={
-                "policy": policy,
-                "checkpoint": run.identity["checkpoint"],
-                "settings_hash": run.identity["settings_hash"],
-            },
-            host=settings["MODEL_SERVER_BIND"],
-            threads=settings["EVAL_THREADS"],
-            env={**environment(), **settings.exports()},
-        )
+        if settings["SIM_AS_SERVER"]:
+            own = model_process(run, self._worker) if settings["MODEL_AS_CLIENT"] else None
+            return ComingModel(run, self._worker, own)
+        if settings["MODEL_AS_CLIENT"]:
+            raise RollpoolError(
+                "MODEL_AS_CLIENT=1", "no simulator of this worker's listens for it",
+                "set SIM_AS_SERVER=1 too; alone it is for rollpool serve",
+            )  # fmt: skip
+        if not servers.is_loopback(settings["MODEL_SERVER_HOST"]):
+            return RemoteServer(run, self._worker)
+        return OwnServer(run, self._worker, model_process(run, self._worker))
 
     def _needs(self) -> list[str]:
         needs: list[str] = policy_config(self._run.root, self._run.identity["policy"])["needs"]
@@ -188,6 +173,32 @@ class _Watch:
     def error(self, kind: str, message: str) -> dict[str, Any]:
         wall_s = self._clock() - self._began
         return {**error_result(kind, message, ""), "steps": self.steps, "wall_s": wall_s}
+
+
+def model_process(run: Run, name: str) -> ModelServerProcess:
+    """A model server of ``run`` on this node, not started yet, that tells its clients it is
+    ``name``. Raises ``RollpoolError`` where there is no Python for it."""
+    settings, policy = run.settings, run.identity["policy"]
+    checkpoint = str(run.checkpoint) if run.checkpoint else None
+    return ModelServerProcess(
+        _interpreter(settings["XVLA_PY"], "XVLA_PY", f"policy {policy!r}"),
+        run.policy_dir,
+        {**policy_config(run.root, policy), "policy_name": policy, "checkpoint": checkpoint},
+        settings.knobs(),
+        run.token,
+        run.paths.log(name, "model"),
+        identity={
+            "run": run.id,
+            "server": name,
+            "policy": policy,
+            "checkpoint": run.identity["checkpoint"],
+            "settings_hash": run.identity["settings_hash"],
+        },
+        host=settings["MODEL_SERVER_BIND"],
+        connects=settings["MODEL_AS_CLIENT"],
+        threads=settings["EVAL_THREADS"],
+        env={**environment(), **settings.exports()},
+    )
 
 
 def _interpreter(python: Path, variable: str, what: str) -> Path:

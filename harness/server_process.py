@@ -34,8 +34,9 @@ class ModelServerProcess:
         token: the run's secret.
         log: where everything it prints is appended.
         threads: of its numerical libraries; results may differ between counts.
-        identity: ``policy``, ``checkpoint``, ``settings_hash`` as it will tell its clients.
+        identity: ``run server policy checkpoint settings_hash`` as it will tell its clients.
         host: the address it listens on; default: loopback.
+        connects: reversed roles: it listens nowhere and goes where ``join`` sends it.
         env: the base of its environment (default: this process's).
 
     Attributes:
@@ -55,6 +56,7 @@ class ModelServerProcess:
         threads: int = 1,
         identity: Mapping[str, Any] | None = None,
         host: str = "",
+        connects: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._python, self._log, self._env = str(python), log, children.environment(env, threads)
@@ -66,6 +68,7 @@ class ModelServerProcess:
             "knobs": dict(knobs),
             "token": token,
             "threads": threads,
+            "connects": connects,
         }
         if host:
             self._settings["host"] = host
@@ -90,6 +93,26 @@ class ModelServerProcess:
             ready = self._await_ready(deadline_s)
         self.host, self.port, self.identity = ready["host"], ready["port"], ready["identity"]
         return self.identity
+
+    def join(self, host: str, port: int) -> None:
+        """Send it to a simulator that listens there; ``left`` tells when it is back."""
+        assert self._channel is not None, "start it first"
+        self._channel.send({"do": "join", "host": host, "port": port})
+
+    def left(self, timeout_s: float) -> tuple[tuple[str, int], str] | None:
+        """The address of a simulator that it has left, and why; None if none within the time.
+
+        Raises:
+            ProcessDied: it has ended.
+        """
+        assert self._channel is not None, "start it first"
+        try:
+            message = self._channel.receive(timeout_s)
+        except ChannelClosed as closed:
+            raise self.died() from closed
+        if message is None:
+            return None
+        return (message["host"], message["port"]), message["words"]
 
     def alive(self) -> bool:
         return self._proc is not None and not children.exited(self._proc)

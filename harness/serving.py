@@ -42,6 +42,8 @@ class Service:
 
     def __init__(self, policy: Policy, identity: Mapping[str, Any], token: str) -> None:
         self.policy, self.identity, self.token = policy, dict(identity), token
+        self.clients = 0  # conversations that have said hello
+        self._counting = threading.Lock()
         self._turn = threading.Condition(threading.Lock())
         self._owner: Session | None = None  # of a policy that keeps one episode's state itself
 
@@ -59,6 +61,12 @@ class Service:
     def infer(self, observation: Mapping[str, Any], session: Session) -> np.ndarray:
         with contextlib.nullcontext() if self.policy.concurrent else self._turn:
             return self.policy.infer(observation, session)
+
+    def count(self, change: int) -> int:
+        """How many clients there were before this one came or went."""
+        with self._counting:
+            before, self.clients = self.clients, self.clients + change
+        return before
 
     def end(self, session: Session | None) -> None:
         with self._turn:
@@ -83,6 +91,7 @@ class Conversation:
     def __init__(self, service: Service, connection: Connection) -> None:
         self._service, self._connection = service, connection
         self._sessions: dict[str, Session] = {}
+        self._greeted = False
         self._known = not service.token
         if not self._known:
             connection.limit = _STRANGER_LIMIT
@@ -95,6 +104,7 @@ class Conversation:
         except (ConnectionLost, DeadlinePassed):
             pass  # it left; its episode, if any, is the client's to report
         finally:
+            self._service.count(-int(self._greeted))
             for session in self._sessions.values():
                 self._service.end(session)
 
@@ -150,7 +160,9 @@ class Conversation:
                 "hello", "the token is not this run's", "check the host, port and run", ends=True
             )
         self._known, self._connection.limit = True, FRAME_LIMIT
-        return {"type": "hello", **identity}
+        clients = self._service.count(int(not self._greeted))
+        self._greeted = True
+        return {"type": "hello", **identity, "clients": clients}
 
     def _reset(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name, episode = str(request.get("session", "")), request.get("episode") or {}

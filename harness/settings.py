@@ -260,11 +260,11 @@ def _unknown_names(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str
 
 def _known_bad(settings: Settings, gpus: Callable[[], list[Gpu]]) -> list[str]:
     """Refuse values that are known to give wrong results; warn of those without effect."""
-    reversed_roles = [n for n in ("SIM_AS_SERVER", "MODEL_AS_CLIENT") if settings[n]]
-    if reversed_roles:
+    remote = settings["MODEL_SERVER_HOST"]
+    if settings["SIM_AS_SERVER"] and remote not in (None, "127.0.0.1", "localhost"):
         raise RollpoolError(
-            f"{reversed_roles[0]}=1", "reversed roles are not there yet",
-            "leave it at 0: the simulator connects to the model server",
+            "SIM_AS_SERVER=1", f"MODEL_SERVER_HOST={remote} says that the model listens",
+            "set one of them: with SIM_AS_SERVER the model comes to the simulator",
         )  # fmt: skip
     sharing, oidn = settings["WORKERS_PER_GPU"] > 1, settings["DXVLA_DENOISER"] == "oidn"
     blackwell = [gpu for gpu in gpus() if gpu.blackwell] if sharing or oidn else []

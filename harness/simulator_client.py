@@ -25,11 +25,14 @@ from harness.channel import Channel, ChannelClosed
 from harness.episode import PROGRESS_S, error_result, run_episode
 from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
 from harness.model_client import ModelClient
+from harness.model_listener import ModelListener
 from harness.simulators import load
 from harness.simulators.contract import DEMO, Episode, Simulator
 
 #: An answer of the model server, a cold first inference included.
 INFER_DEADLINE_S = 300.0
+#: Reversed roles: for a model whose connection broke to come back, within an episode's lease.
+RETURN_DEADLINE_S = 20.0
 _EXPERT_CHUNK = 30
 
 
@@ -43,6 +46,7 @@ class SimulatorClient:
         self._ffmpeg, self._video_camera = ffmpeg, video_camera
         self._model: ModelClient | None = None
         self._server: tuple[Any, ...] = ()
+        self._listener: ModelListener | None = None
         self._reported_at = 0.0
 
     def serve(self) -> None:
@@ -53,6 +57,8 @@ class SimulatorClient:
             "check": self._check,
             "probe": self._probe,
             "run": self._run,
+            "listen": self._listen,
+            "await": self._await_model,
         }
         self._channel.send({"say": "ready", "versions": dict(self._sim.versions())})
         while True:
@@ -137,6 +143,27 @@ class SimulatorClient:
             traceback.print_exc()
         return False
 
+    def _listen(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Reversed roles: from now on models come to this simulator."""
+        if self._listener is None:
+            self._listener = ModelListener(request["host"], request["port"], request["token"])
+        return {"say": "listening", "host": self._listener.host, "port": self._listener.port}
+
+    def _await_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._model is None:
+            self._model = self._accepted(request, request["deadline_s"])
+        return {"say": "met", "hello": self._model.hello}
+
+    def _accepted(self, server: Mapping[str, Any], deadline_s: float) -> ModelClient:
+        assert self._listener is not None, "it was never told to listen"
+        connection, host, port = self._listener.accept(
+            deadline_s, INFER_DEADLINE_S, lambda: self._progress_now_and_then("await", 0)
+        )
+        return ModelClient(
+            host, port, server["token"], server["session"], INFER_DEADLINE_S,
+            expect=server["expect"], connection=connection,
+        )  # fmt: skip
+
     def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         video = request.get("video")
         episode = Episode(**request["episode"])
@@ -161,10 +188,17 @@ class SimulatorClient:
 
     def _connected(self, server: Mapping[str, Any]) -> ModelClient:
         """The connection of the last episode where it serves, with a session of this one's own."""
+        if self._listener is not None:
+            if self._model is None:
+                self._model = self._accepted(server, RETURN_DEADLINE_S)
+            self._model.session = server["session"]
+            return self._model
         address = (server["host"], int(server["port"]), server["token"])
         if self._model is None or self._server != address:
             self._disconnect()
-            self._model = ModelClient(*address, server["session"], INFER_DEADLINE_S)
+            self._model = ModelClient(
+                *address, server["session"], INFER_DEADLINE_S, expect=server.get("expect")
+            )
             self._server = address
         self._model.session = server["session"]
         return self._model

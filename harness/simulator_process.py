@@ -110,6 +110,22 @@ class SimulatorProcess:
         answer = self._request({"do": "probe", "episode": fields, "steps": steps}, "probed")
         return str(answer["state_hash"])
 
+    def listen(self, host: str, port: int, token: str) -> tuple[str, int]:
+        """Reversed roles: listen for models; returns where. Raises ``RollpoolError``."""
+        message = {"do": "listen", "host": host, "port": port, "token": token}
+        answer = self._request(message, "listening")
+        return answer["host"], answer["port"]
+
+    def await_model(self, server: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
+        """What the model that comes says it serves. ``server``: as ``start_episode`` takes it.
+
+        Raises:
+            RollpoolError: none came in time, or one that is not this run's.
+        """
+        message = {"do": "await", **server, "deadline_s": deadline_s}
+        hello: dict[str, Any] = self._request(message, "met")["hello"]
+        return hello
+
     def start_episode(
         self,
         episode: Episode,
@@ -118,8 +134,9 @@ class SimulatorProcess:
         video: Path | None = None,
         only_failures: bool = False,
     ) -> None:
-        """Begin; ``poll`` tells how it goes. ``server``: ``{"host", "port", "token", "session"}``,
-        the session of this episode's own. ``only_failures``: drop the video of a success."""
+        """Begin; ``poll`` tells how it goes. ``server``: ``{"host", "port", "token", "session",
+        "expect"}``, the session of this episode's own. ``only_failures``: drop the video of
+        a success."""
         self.ready()
         self._video = video
         self._send(

@@ -18,14 +18,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors trees sharing atomic paths rotations records variables gpus settings identity"
-    " slurm job_end simulators.contract",
-    "run": "run prepare feasible population filesystem heartbeat observer lease"
+    "foundations": "errors trees sharing atomic paths rotations records variables gpus settings"
+    " identity slurm job_end simulators.contract",
+    "run": "run servers prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing claims joining compaction"
     " preparer",
-    "episode": "wire policies model_server serving model_client simulators rendering video episode"
-    " channel simulator_client",
-    "worker": "children simulator_process server_process rig worker pool node"
+    "episode": "wire policies model_server serving model_client model_listener simulators"
+    " rendering video episode channel simulator_client",
+    "worker": "children simulator_process server_process model_link rig serve worker pool node"
     " node_checks known_episode doctor node_store relocate staging stage_plan local_root",
     "reports": "report report_files tables results row_table deciding robopro_results organize status status_page"
     " submission commands cli",

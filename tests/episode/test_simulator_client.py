@@ -24,7 +24,9 @@ class Connected(FakeModel):
 
     made: ClassVar[list[Connected]] = []
 
-    def __init__(self, host: str, port: int, token: str, session: str, deadline_s: float) -> None:
+    def __init__(
+        self, host: str, port: int, token: str, session: str, deadline_s: float, *, expect: Any
+    ) -> None:
         super().__init__()
         self.address, self.session = (host, port, token), session
         self.sessions: list[str] = []

@@ -133,7 +133,7 @@ def test_names_of_others_are_nobodys_business(root: Root) -> None:
         ({"USE_EVAL_SEEDS": "yes"}, "USE_EVAL_SEEDS=yes (environment): neither 0 nor 1"),
         ({"EVAL_VIDEO": "some"}, "no such choice; set it to all or failures or none"),
         ({"QUEUE_MODE": "redis"}, "no such choice; set it to lease"),
-        ({"SIM_AS_SERVER": "1"}, "reversed roles are not there yet"),
+        ({"SIM_AS_SERVER": "1", "MODEL_SERVER_HOST": "n1"}, "n1 says that the model listens"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(

@@ -73,7 +73,7 @@ def test_a_worker_gets_host_port_and_identity(tmp_path: Path) -> None:
         assert ready is not None and ready["say"] == "ready"
         assert ready["identity"]["checkpoint"] == checkpoint
         model = ModelClient(ready["host"], ready["port"], "t", "s", DEADLINE_S)
-        assert model.hello == {"type": "hello", **ready["identity"]}
+        assert model.hello == {"type": "hello", **ready["identity"], "clients": 0}
         model.reset(episode())
         expert = np.ones((4, 20), np.float32)
         assert (model.infer(0, observation(), None, expert)[0] == expert).all()

@@ -1,0 +1,93 @@
+"""Reversed roles: a simulator listens, and the model comes to it.
+
+Promises: whoever does not know the run's token is turned away and learns nothing, and waiting goes
+on; without a token it listens on loopback alone; every wait has a deadline. The connection that
+comes of it carries the same conversation as ever, with the simulator asking.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.errors import RollpoolError
+from harness.wire import Connection, ProtocolError
+
+#: For a caller to say who it is.
+GREETING_DEADLINE_S = 10.0
+_STRANGER_LIMIT = 64 * 1024
+_TICK_S = 1.0
+
+
+class ModelListener:
+    """Listens from the start, on any free port where ``port`` is 0. Raises ``RollpoolError``."""
+
+    def __init__(self, host: str, port: int, token: str) -> None:
+        self._token = token
+        try:
+            self._listener = socket.create_server((host, port))
+        except OSError as error:
+            raise RollpoolError(
+                f"listen on {host}:{port}", str(error), "correct SIM_SERVER_HOST, SIM_SERVER_PORT"
+            ) from error
+        self.host, self.port = self._listener.getsockname()[:2]
+        if not token and not self.host.startswith("127."):
+            self._listener.close()
+            raise RollpoolError(
+                f"listen on {host}:{port}", "no token was given", "give one, or use 127.0.0.1"
+            )
+
+    def accept(
+        self, deadline_s: float, answer_s: float, waiting: Callable[[], None]
+    ) -> tuple[Connection, str, int]:
+        """A model of this run, and from where it came.
+
+        Args:
+            answer_s: the deadline of the connection's answers from then on.
+            waiting: called about once a second.
+
+        Raises:
+            RollpoolError: none came in time; the message says who was turned away.
+        """
+        end, turned_away = time.monotonic() + deadline_s, ""
+        while (left := end - time.monotonic()) > 0:
+            self._listener.settimeout(min(left, _TICK_S))
+            waiting()
+            try:
+                sock, (host, port, *_) = self._listener.accept()
+            except TimeoutError:
+                continue
+            connection = Connection(sock, GREETING_DEADLINE_S)
+            try:
+                self._greet(connection)
+            except ProtocolError as error:
+                turned_away = f"; {host} was turned away: {error.found}"
+                connection.close()
+                continue
+            connection.deadline_s = answer_s
+            return connection, host, port
+        raise RollpoolError(
+            f"a model for {self.host}:{self.port}",
+            f"none came within {deadline_s:.0f} s{turned_away}",
+            "start one: MODEL_AS_CLIENT=1 rollpool serve RUN",
+        )
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _greet(self, connection: Connection) -> None:
+        limit, connection.limit = connection.limit, _STRANGER_LIMIT
+        message = connection.receive()
+        given = str(message.get("token", "")).encode(errors="replace")
+        if message["type"] != "join" or not hmac.compare_digest(given, self._token.encode()):
+            refusal: dict[str, Any] = {
+                "type": "error", "kind": "protocol", "traceback": "",
+                "message": "the token is not this run's: check host, port and run",
+            }  # fmt: skip
+            connection.reply(refusal)
+            raise ProtocolError("join", "its token is not this run's", "check host, port and run")
+        connection.reply({"type": "ok"})
+        connection.limit = limit

@@ -1,0 +1,120 @@
+"""Model and simulator on different hosts, either of them listening; strangers are turned away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from harness import servers
+from harness.paths import RunPaths
+
+from .conftest import TwoNodes
+
+pytestmark = pytest.mark.slow
+SEEDS = range(1, 4)
+Wait = Callable[[Callable[[], bool]], None]
+
+
+def prepared(nodes: TwoNodes, run: str = "r", **env: str) -> RunPaths:
+    queue = nodes.queue("reach_goal", seeds=SEEDS)
+    code, _, err = nodes.call("prepare", run, "--queue", str(queue), **env)
+    assert code == 0, err
+    return RunPaths(nodes.path / "runs" / run)
+
+
+def complete(nodes: TwoNodes, run: str = "r") -> bool:
+    rows = nodes.rows(run)
+    done = {(row.scene, row.seed) for row in rows if row.outcome == "success"}
+    return len(done) == len(rows) == 2 * len(SEEDS)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, _ = process.communicate(timeout=90)
+    return process.returncode, out
+
+
+@pytest.mark.parametrize("bind", ["its address", "0.0.0.0"])
+def test_the_simulator_on_another_node(nodes: TwoNodes, bind: str) -> None:
+    paths, a = prepared(nodes), nodes.hosts.address["a"]
+    serving = nodes.on("a", "serve", "r", MODEL_SERVER_BIND=bind if bind[0] == "0" else a)
+    code, out = ended(nodes.on("b", "work", "r", MODEL_SERVER_HOST=a))
+    assert code == 0, out
+    assert complete(nodes)
+    assert {row.host for row in nodes.rows("r")} == {nodes.hosts.name("b")}
+    code, out = ended(serving)
+    assert (code, "nothing is left to run" in out) == (0, True), out
+    assert servers.published(paths, "model") == []
+
+
+def test_reversed_roles_over_the_network(nodes: TwoNodes) -> None:
+    paths, b = prepared(nodes), nodes.hosts.address["b"]
+    serving = nodes.on("a", "serve", "r", MODEL_AS_CLIENT="1")
+    working = [nodes.on("b", "work", "r", SIM_AS_SERVER="1", SIM_SERVER_HOST=b) for _ in range(2)]
+    for process in working:
+        code, out = ended(process)
+        assert code == 0, out
+    assert complete(nodes)
+    code, out = ended(serving)
+    assert code == 0, out
+    assert servers.published(paths, "simulator") == []
+
+
+def test_reversed_roles_at_a_given_port(nodes: TwoNodes) -> None:
+    prepared(nodes)
+    where = {"SIM_SERVER_HOST": nodes.hosts.address["b"], "SIM_SERVER_PORT": "5599"}
+    nodes.on("a", "serve", "r", MODEL_AS_CLIENT="1", **where)
+    code, out = ended(nodes.on("b", "work", "r", SIM_AS_SERVER="1", **where))
+    assert code == 0, out
+    assert complete(nodes)
+
+
+def test_reversed_roles_in_one_worker(nodes: TwoNodes) -> None:
+    prepared(nodes)
+    code, out, err = nodes.call("work", "r", SIM_AS_SERVER="1", MODEL_AS_CLIENT="1")
+    assert code == 0, out + err
+    assert complete(nodes)
+
+
+def test_a_server_that_dies_is_replaced_by_another(nodes: TwoNodes, wait_for: Wait) -> None:
+    prepared(nodes)
+    a = nodes.hosts.address["a"]
+    first = nodes.on("a", "serve", "r", MODEL_SERVER_BIND=a)
+    working = nodes.on("b", "work", "r", MODEL_SERVER_HOST=a, POINTSIM_STEP_S="0.05")
+    wait_for(lambda: bool(nodes.rows("r")))
+    first.kill()
+    nodes.on("a", "serve", "r", MODEL_SERVER_BIND=a)
+    code, out = ended(working)
+    assert code == 0, out
+    good = {(row.scene, row.seed) for row in nodes.rows("r") if row.outcome == "success"}
+    assert len(good) == 2 * len(SEEDS)
+    assert all(row.error["kind"] == "protocol" for row in nodes.rows("r") if row.error)
+
+
+def test_another_run_s_server_on_a_reused_port_is_refused(nodes: TwoNodes, wait_for: Wait) -> None:
+    mine, other = prepared(nodes), prepared(nodes, "other")
+    a = nodes.hosts.address["a"]
+    nodes.on("a", "serve", "other", MODEL_SERVER_BIND=a)
+    wait_for(lambda: bool(servers.published(other, "model")))
+    (theirs,) = servers.published(other, "model")
+    mine.servers.mkdir()
+    stale = {**theirs.__dict__, "name": "gone-1-00", "run": "mine"}
+    (mine.servers / "gone-1-00.json").write_text(json.dumps(stale))
+    working = nodes.on("b", "work", "r", MODEL_SERVER_HOST=a)
+    with pytest.raises(subprocess.TimeoutExpired):
+        working.communicate(timeout=8)
+    assert nodes.rows("r") == [], "it waits for a server of its own run"
+    nodes.on("a", "serve", "r", MODEL_SERVER_BIND=a)
+    code, out = ended(working)
+    assert code == 0, out
+    assert complete(nodes)
+
+
+def test_a_server_is_on_loopback_unless_asked(nodes: TwoNodes, wait_for: Wait) -> None:
+    paths = prepared(nodes)
+    nodes.on("a", "serve", "r")
+    wait_for(lambda: bool(servers.published(paths, "model")))
+    (server,) = servers.published(paths, "model")
+    assert server.host == "127.0.0.1"
