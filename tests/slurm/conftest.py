@@ -61,6 +61,7 @@ class Pool:
             "DXVLA_STAGE": "0",
             "EVAL_DOCTOR": "0",  # the GPUs of these nodes are no GPUs
             "EVAL_VIDEO": "none",
+            "EVAL_DOCTOR": "0",
         }
 
     def outside(self, name: str) -> Path:

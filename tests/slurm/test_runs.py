@@ -33,6 +33,7 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
         "ROBOTWIN_PY": f"{pool.env['ROLLPOOL_ENVS']}/tabletop/bin/python",
         "SEEDS_ROOT": "desk",
         "EVAL_TEST_NUM": "2",
+        "EVAL_DOCTOR": "1",
     }
     for task in ("put_cup_in_box", "press_bell"):
         bank = pool.outside(f"desk/{task}/bench_demo_study_clean.txt")
@@ -41,9 +42,9 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
     pool.outside("desk.txt").write_text("study put_cup_in_box\nstudy press_bell\n")
     code, out = pool.shell(
         "mkdir -p runs/desk_pool/eval_result && cp desk.txt runs/desk_pool/queue.txt && "
-        + BLOCK.format(run="desk_pool", nodes=4, gpus=1)
+        + BLOCK.format(run="desk_pool", nodes=4, gpus=0)
         + " && rollpool run desk_one --queue desk.txt --workers 2"
-        " && for run in pool one; do python organize_results.py desk_$run desk_$run/report; done",
+        " && for run in pool one; do python organize_results.py desk_$run report_$run; done",
         timeout=300,
         **env,
     )
@@ -52,6 +53,8 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
     assert _facts(four) == _facts(one)
     assert len({row.host for row in four}) > 1
     assert code == 0, out
+    tables = [pool.outside(f"runs/report_{run}/results.txt").read_text() for run in ("pool", "one")]
+    assert tables[0].replace("_pool", "_one") == tables[1]
 
 
 def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
@@ -66,7 +69,7 @@ def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
                 if b"harness.simulator_client" in (process / "cmdline").read_bytes():
                     text = (process / "environ").read_text()
                     environ = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
-                    if environ.get("STUDY_RUN") == "pins" and "CUDA_VISIBLE_DEVICES" in environ:
+                    if environ.get("STUDY_RUN") == "pins" and "MUJOCO_EGL_DEVICE_ID" in environ:
                         seen.add(tuple(environ[name] for name in names))
         return len(seen)
 
