@@ -34,6 +34,7 @@ COMMANDS = {
     "queue": ("queue_file", "write a queue file from a scene and task filter"),
     "stage": ("stage", "bring environments, weights and assets to this node's own disk"),
     "serve": ("serve", "this node's model, for simulators on other nodes"),
+    "clean": ("clean", "staged copies, old videos, finished leases: what can go, what it frees"),
     "doctor": ("doctor", "check this node: GPU, pictures, simulator, disk, shared folder, ffmpeg"),
     "variables": ("variables", "every variable: value, where it comes from, meaning"),
 }

@@ -40,7 +40,9 @@ def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def read_settings(arguments: argparse.Namespace) -> Settings:
-    """The settings of this launch; warnings go to stderr."""
+    """The settings of this launch; warnings go to stderr. What is made from now on is for the
+    group where the runs are shared."""
+    from harness import sharing
     from harness.settings import resolve
 
     given = {name: value for name in FLAGS.values() if (value := getattr(arguments, name, None))}
@@ -48,6 +50,7 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
         given["STUDY_RUN"] = arguments.run
     settings, warnings = resolve(flags=given)
     warn(warnings)
+    sharing.join(settings.root.runs)
     return settings
 
 
