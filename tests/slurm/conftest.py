@@ -61,7 +61,6 @@ class Pool:
             "DXVLA_STAGE": "0",
             "EVAL_DOCTOR": "0",  # the GPUs of these nodes are no GPUs
             "EVAL_VIDEO": "none",
-            "EVAL_DOCTOR": "0",
         }
 
     def outside(self, name: str) -> Path:
