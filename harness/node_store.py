@@ -49,9 +49,9 @@ class Store:
         self, path: Path, *, cap_gb: float, keep: Collection[str] = (), say: Say = print
     ) -> None:
         self.path, self.say = path, say
-        self.users, self.roots = path / "users", path / "roots"
+        self.users, self.roots, self.incoming = path / "users", path / "roots", path / "incoming"
         self._cap, self._keep = int(cap_gb * GB), frozenset(keep)
-        for folder in (self.users, self.roots):
+        for folder in (self.users, self.roots, self.incoming):
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import fanout
 from harness.errors import RollpoolError
 from harness.node_store import GB, WEIGHTS, Store, name_of
 from harness.trees import Entry, Tree, copy_tree, digests, read_tree
@@ -72,18 +73,20 @@ class Staged:
         return f"{self.item}: {size}{part}, {self.seconds:.1f} s{speed}"
 
 
-class _Job:
+class Job:
     """One item on its way: what its source holds, where its copy lies, what can be linked."""
 
     def __init__(self, store: Store, item: Item) -> None:
-        self.item, self.tree = item, item.read()
+        self.item, self.tree, self._store = item, item.read(), store
         name = item.name.replace("/", "--").replace("@", "-")
         self.place = store.path / item.kind / f"{name}@{self.tree.signature(item.variant)[:16]}"
-        self._store = store
+        #: What an archive of it is called.
+        self.archive = f"{item.kind}.{self.place.name}"
 
     @functools.cached_property
     def known(self) -> dict[str, tuple[Entry, str]]:
-        return _known(self._store, self.place)
+        brought = fanout.unpack(self._store, self.archive, self.tree)
+        return {**_known(self._store, self.place), **brought}
 
     @functools.cached_property
     def new_bytes(self) -> int:
@@ -101,7 +104,7 @@ def stage(store: Store, items: Sequence[Item], reserve: int = RESERVE_BYTES) -> 
         RollpoolError: a source that cannot be read or changes meanwhile, a disk or cap too small.
     """
     store.sweep()
-    jobs = [_Job(store, item) for item in items]
+    jobs = [Job(store, item) for item in items]
     places = {job.place for job in jobs}
     warm = {job.place: _warm(store, job.item, job.place) for job in jobs}
     _make_room(store, [job for job in jobs if warm[job.place] is None], places, reserve)
@@ -109,6 +112,7 @@ def stage(store: Store, items: Sequence[Item], reserve: int = RESERVE_BYTES) -> 
     for job in jobs:
         ready.append(warm[job.place] or _copy(store, job))
         store.say(str(ready[-1]))
+    fanout.clear(store, [job.archive for job in jobs])
     store.sweep(places)
     return ready
 
@@ -148,7 +152,7 @@ def _known(store: Store, place: Path) -> dict[str, tuple[Entry, str]]:
     return known
 
 
-def _make_room(store: Store, jobs: Sequence[_Job], wanted: Collection[Path], reserve: int) -> None:
+def _make_room(store: Store, jobs: Sequence[Job], wanted: Collection[Path], reserve: int) -> None:
     weights = sum(job.new_bytes for job in jobs if job.item.kind == WEIGHTS)
     store.prune(weights, wanted)
     total = sum(job.new_bytes for job in jobs) + reserve
@@ -166,7 +170,7 @@ def _make_room(store: Store, jobs: Sequence[_Job], wanted: Collection[Path], res
         )
 
 
-def _copy(store: Store, job: _Job) -> Staged:
+def _copy(store: Store, job: Job) -> Staged:
     item, place, started, size = job.item, job.place, time.monotonic(), job.new_bytes
     partial = place.with_name(f"{place.name}.{secrets.token_hex(4)}.partial")
     partial.parent.mkdir(parents=True, exist_ok=True)

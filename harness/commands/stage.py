@@ -22,15 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file that the caller holds locked while it uses what is staged; the variables to "
         "export are added to it (scripts/lib/staging.sh)",
     )  # fmt: skip
+    parser.add_argument(
+        "--pack", metavar="DIR", type=Path,
+        help="do not stage: write archives there for scripts/stage_fanout.sh, print their names",
+    )  # fmt: skip
     add_flags(parser, "policy", "ckpt", "simulator", "profile")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Stage; with ``--use``, into a root of that job's own."""
+    from harness import fanout
     from harness.local_root import link, make_root
     from harness.node_store import Store, choose_folder
     from harness.stage_plan import base_items, giant_items, names
-    from harness.staging import stage
+    from harness.staging import Job, stage
 
     settings = read_settings(arguments)
     store = Store(
@@ -44,6 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         wanted = arguments.checkpoint or names(settings["CKPT_NAME"])
         items = giant_items(settings, wanted)
+    if arguments.pack:
+        jobs = [Job(store, item) for item in items]
+        for archive in fanout.pack({job.archive: job.tree for job in jobs}, arguments.pack):
+            print(archive)
+        return EXIT_OK
     with store.locked():
         user = store.admit(arguments.use) if arguments.use else None
         if user and arguments.what == "base":
