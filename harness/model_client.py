@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.simulators.contract import Episode, Observation
-from harness.wire import Connection, ProtocolError, RemoteError, connect
+from harness.wire import Connection, ProtocolError, connect
 
 PROTOCOL = 1
 
@@ -31,6 +31,7 @@ class ModelClient:
         codec: "binary", or "classic" for a peer that speaks RoboTwin's JSON.
         expect: what its hello has to say, e.g. ``{"run": ..., "server": ...}``: on a port that was
             used again another run's server may listen.
+        connect_s: the longest to connect, where that is less.
         connection: to a model that came by itself; ``host`` and ``port`` then say from where.
 
     Attributes:
@@ -49,10 +50,11 @@ class ModelClient:
         *,
         expect: Mapping[str, Any] | None = None,
         connection: Connection | None = None,
+        connect_s: float | None = None,
     ) -> None:
         self.session = session
         self._begun: str | None = None
-        self._connection = connection or connect(host, port, deadline_s, codec)
+        self._connection = connection or connect(host, port, deadline_s, codec, connect_s)
         client = f"{socket.gethostname()}-{os.getpid()}"
         greeting = {"type": "hello", "protocol": PROTOCOL, "token": token, "client": client}
         try:
@@ -100,15 +102,14 @@ class ModelClient:
         reply = self._connection.ask(request, "actions")
         return reply["actions"], float(reply["infer_s"])
 
+    def gone(self) -> bool:
+        """Whether the server has closed the connection between two requests."""
+        return self._connection.gone()
+
     def close(self) -> None:
-        """End the session and the connection, whatever state they are in."""
-        try:
-            if self._begun is not None:
-                self._end()
-        except (ProtocolError, RemoteError):
-            pass  # the server forgets the session when the connection closes
-        finally:
-            self._connection.close()
+        """End the connection, and with it the session: the server forgets both. Nothing is asked,
+        since a server that hangs would not answer."""
+        self._connection.close()
 
     def _end(self) -> None:
         self._connection.ask({"type": "close", "session": self._begun}, "ok")

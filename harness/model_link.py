@@ -76,7 +76,8 @@ class OwnServer:
         return None if self._process.alive() else str(self._process.died())
 
     def broken(self) -> None:
-        pass  # the simulator connects anew; weights that took minutes to load stay
+        # A policy that never returns holds it for ever, and the next episode would hang as well.
+        self._process.kill()
 
     def stalled(self) -> None:
         self._process.kill()

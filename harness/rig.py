@@ -28,6 +28,9 @@ from harness.video import find_ffmpeg
 
 #: How often the supervising loop comes round while an episode runs.
 POLL_S = 0.25
+#: A longer gap between two of its looks counts no more than this: then the whole job stood still
+#: (suspended by SLURM, say), the simulator with it.
+SUSPENDED_S = 30.0
 
 #: Called every time the loop comes round, with the steps executed so far; raises to abandon.
 Tick = Callable[[int], None]
@@ -144,8 +147,8 @@ class Rig:
         return OwnServer(run, self._worker, model_process(run, self._worker))
 
     def _needs(self) -> list[str]:
-        needs: list[str] = policy_config(self._run.root, self._run.identity["policy"])["needs"]
-        return needs
+        needs = policy_config(self._run.root, self._run.identity["policy"]).get("needs")
+        return ["images"] if needs is None else list(needs)  # as policy/README.md promises
 
 
 class _Watch:
@@ -154,21 +157,29 @@ class _Watch:
     def __init__(self, settings: Any, clock: Callable[[], float]) -> None:
         self._stall_s, self._limit_s = settings["STALL_TIMEOUT"], settings["PER_TASK_TIMEOUT"]
         self._clock = clock
-        self._began = self._moved = clock()
+        self._began = self._looked = clock()
+        self._running_s = self._moved = 0.0
         self.phase, self.steps = "reset", 0
 
     def moved(self, progress: dict[str, Any]) -> None:
-        self._moved = self._clock()
+        self._moved = self._running()
         self.phase, self.steps = progress["phase"], progress["step"]
 
     def fault(self) -> tuple[str, str] | None:
         """``(kind, message)`` when the episode must end now."""
-        now, where = self._clock(), f"in phase {self.phase!r} after {self.steps} steps"
+        now, where = self._running(), f"in phase {self.phase!r} after {self.steps} steps"
         if now - self._moved > self._stall_s:
             return "stall", f"no progress for STALL_TIMEOUT={self._stall_s:g} s, {where}"
-        if now - self._began > self._limit_s:
+        if now > self._limit_s:
             return "timeout", f"not over within PER_TASK_TIMEOUT={self._limit_s:g} s, {where}"
         return None
+
+    def _running(self) -> float:
+        """Seconds since the episode began, without those in which the job was suspended."""
+        now = self._clock()
+        self._running_s += min(now - self._looked, SUSPENDED_S)
+        self._looked = now
+        return self._running_s
 
     def error(self, kind: str, message: str) -> dict[str, Any]:
         wall_s = self._clock() - self._began

@@ -124,7 +124,7 @@ class Conversation:
         except (Refused, ProtocolError) as error:
             self._connection.reply(_error("protocol", error))
             return not getattr(error, "ends", False)
-        except Exception as error:  # a policy may raise anything; the row says what it was
+        except (Exception, SystemExit) as error:  # a policy may raise anything; the row says what
             traceback.print_exc()
             self._connection.reply(_error("policy", error))
             return True
@@ -204,7 +204,7 @@ def _observation(sent: Any) -> dict[str, Any]:
     return {"images": {}, "state": {}, "instruction": "", **absent, **sent}
 
 
-def _error(kind: str, error: Exception) -> dict[str, Any]:
+def _error(kind: str, error: BaseException) -> dict[str, Any]:
     said = str(error) if isinstance(error, RollpoolError) else f"{type(error).__name__}: {error}"
     message = " ".join(said.split())
     trace = "".join(traceback.format_exception(error)) if kind == "policy" else ""

@@ -31,6 +31,8 @@ from harness.simulators.contract import DEMO, Episode, Simulator
 
 #: An answer of the model server, a cold first inference included.
 INFER_DEADLINE_S = 300.0
+#: The worker names a server that listens: one that does not answer has died meanwhile.
+CONNECT_DEADLINE_S = 10.0
 #: Reversed roles: for a model whose connection broke to come back, within an episode's lease.
 RETURN_DEADLINE_S = 20.0
 _EXPERT_CHUNK = 30
@@ -194,11 +196,12 @@ class SimulatorClient:
             self._model.session = server["session"]
             return self._model
         address = (server["host"], int(server["port"]), server["token"])
-        if self._model is None or self._server != address:
+        if self._model is None or self._server != address or self._model.gone():
             self._disconnect()
             self._model = ModelClient(
-                *address, server["session"], INFER_DEADLINE_S, expect=server.get("expect")
-            )
+                *address, server["session"], INFER_DEADLINE_S,
+                expect=server.get("expect"), connect_s=CONNECT_DEADLINE_S,
+            )  # fmt: skip
             self._server = address
         self._model.session = server["session"]
         return self._model

@@ -78,6 +78,16 @@ class Connection:
             raise malformed(f"reply {reply['type'][:80]!r} to {message['type']!r}")
         return reply
 
+    def gone(self) -> bool:
+        """Whether the peer has closed, as far as can be told without waiting."""
+        try:
+            self.sock.settimeout(0)
+            return self.sock.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def close(self) -> None:
         self.sock.close()
 
@@ -96,9 +106,13 @@ class Connection:
         send_frame(self.sock, parts, Deadline(self.deadline_s, f"send {what}"))
 
 
-def connect(host: str, port: int, deadline_s: float, codec: str = "binary") -> Connection:
-    """A connection to ``host:port``; a refused attempt is repeated until the deadline."""
-    end = time.monotonic() + deadline_s
+def connect(
+    host: str, port: int, deadline_s: float, codec: str = "binary", connect_s: float | None = None
+) -> Connection:
+    """A connection to ``host:port``; a refused attempt is repeated for ``connect_s`` (else for
+    ``deadline_s``)."""
+    patience = deadline_s if connect_s is None else connect_s
+    end = time.monotonic() + patience
     while True:
         try:
             left = max(end - time.monotonic(), 0.001)
@@ -108,7 +122,7 @@ def connect(host: str, port: int, deadline_s: float, codec: str = "binary") -> C
             if time.monotonic() + _RETRY_S >= end or isinstance(error, socket.gaierror):
                 raise ConnectionLost(
                     f"connect to {host}:{port}",
-                    f"{error} for {deadline_s:g} s",
+                    f"{error} for {patience:g} s",
                     "check that the server runs there, and its log",
                 ) from error
             time.sleep(_RETRY_S)

@@ -25,7 +25,7 @@ class Connected(FakeModel):
     made: ClassVar[list[Connected]] = []
 
     def __init__(
-        self, host: str, port: int, token: str, session: str, deadline_s: float, *, expect: Any
+        self, host: str, port: int, token: str, session: str, deadline_s: float, **more: Any
     ) -> None:
         super().__init__()
         self.address, self.session = (host, port, token), session
@@ -46,6 +46,9 @@ class Connected(FakeModel):
         if self.session.startswith("broken"):
             raise ConnectionLost("infer", "the peer is gone", "look")
         return super().infer(step, observation, last_action, expert)
+
+    def gone(self) -> bool:
+        return self.session == "left"
 
     def close(self) -> None:
         self.closed = True
@@ -88,6 +91,11 @@ def test_a_broken_connection_is_not_used_again() -> None:
     assert outcomes(*runs) == ["error", "success"]
     assert [model.sessions for model in Connected.made] == [["broken"], ["b"]]
     assert Connected.made[0].closed
+
+
+def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
+    assert outcomes(("reach_goal", 1, "left"), ("reach_goal", 1, "b")) == ["success"] * 2
+    assert [model.sessions for model in Connected.made] == [["left"], ["b"]]
 
 
 def test_a_server_elsewhere_gets_a_connection_of_its_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.policies import Session
 from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap
 from harness.serving import Conversation, Service
-from harness.wire import ConnectionLost, ProtocolError, RemoteError, connect
+from harness.wire import ConnectionLost, DeadlinePassed, ProtocolError, RemoteError, connect
 from tests.model_server.serving import DECLARED, client, episode, observation, serving
 
 
@@ -36,6 +37,8 @@ class Raises:
     def infer(self, seen: Any) -> np.ndarray:
         if seen["proprio"][0] == 1:
             raise FloatingPointError("the model diverged")
+        if seen["proprio"][0] == 3:
+            raise SystemExit("as a script would")
         return np.full((1, 20), np.nan if seen["proprio"][0] == 2 else 0.5)
 
 
@@ -172,6 +175,9 @@ def test_a_policy_error_is_an_answer_with_a_traceback(capsys: pytest.CaptureFixt
         with pytest.raises(RemoteError, match="nan at action 0") as raised:
             model.infer(0, observation(2), None, None)
         assert raised.value.kind == "policy"
+        with pytest.raises(RemoteError, match="SystemExit: as a script would") as raised:
+            model.infer(0, observation(3), None, None)
+        assert raised.value.kind == "policy"
         actions, _ = model.infer(0, observation(0), None, None)  # the connection goes on
         assert (actions == 0.5).all()
         model.close()
@@ -215,11 +221,11 @@ class Stateful:
 
 
 def test_a_stateful_model_serves_one_session_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Service, "HANDOVER_S", 0.02)
     with serving(Stateful()) as server:
         one, other = client(server, "one"), client(server, "other")
         one.reset(episode(1))
-        with pytest.raises(RemoteError, match="in use") as raised:
+        with monkeypatch.context() as soon, pytest.raises(RemoteError, match="in use") as raised:
+            soon.setattr(Service, "HANDOVER_S", 0.02)
             other.reset(episode(2))
         assert raised.value.kind == "protocol"
         assert one.infer(0, observation(), None, None)[0][0, 0] == 1
@@ -230,6 +236,44 @@ def test_a_stateful_model_serves_one_session_at_a_time(monkeypatch: pytest.Monke
         other.reset(episode(2))
         assert other.infer(0, observation(), None, None)[0][0, 0] == 2
         other.close()
+
+
+class Stuck:
+    """Never answers, until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def infer(self, seen: Any, session: Session) -> np.ndarray:
+        self.go.wait(60)
+        return np.zeros((1, 20))
+
+
+def test_a_client_leaves_a_server_that_hangs() -> None:
+    stuck = Stuck()
+    with serving(stuck) as server:
+        model = ModelClient(server.host, server.port, "secret", "s", 1.0)
+        model.reset(episode(1))
+        began = time.monotonic()
+        with pytest.raises(DeadlinePassed):
+            model.infer(0, observation(), None, None)
+        model.close()
+        took = time.monotonic() - began
+        stuck.go.set()
+    assert took < 1.9, "it waited for its good-bye to be answered"
+
+
+def test_a_client_sees_that_the_server_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Stateful()) as server:
+        model = client(server)
+        model.reset(episode(1))
+        assert not model.gone()
+        monkeypatch.setattr(Conversation, "IDLE_S", 0.01)
+        assert model.infer(0, observation(), None, None)[0][0, 0] == 1
+        end = time.monotonic() + 10
+        while not model.gone():
+            assert time.monotonic() < end
+        model.close()
 
 
 def test_a_stateful_model_is_free_again_when_its_client_dies() -> None:
@@ -290,6 +334,13 @@ def test_a_port_in_use_is_said_so() -> None:
 def test_without_a_token_only_loopback_is_served() -> None:
     with pytest.raises(RollpoolError, match="no token"):
         ModelServer(Adapted(Counts(), DECLARED), Settings(policy_dir="p", host="0.0.0.0"))
+
+
+def test_a_server_that_is_gone_is_not_waited_for_as_long_as_an_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(ConnectionLost, match=r"refused for 0\.1 s"):
+        ModelClient("127.0.0.1", port, "secret", "s", 60, connect_s=0.1)
 
 
 def test_nobody_there_ends_at_the_deadline() -> None:
