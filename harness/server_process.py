@@ -147,14 +147,14 @@ class ModelServerProcess:
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         with theirs:
-            argv = [self._python, "-m", "harness.model_server", "--settings", str(settings)]
-            argv += ["--channel", str(theirs.fileno())]
+            argv = children.module(self._python, "harness.model_server")
+            argv += ["--settings", str(settings), "--channel", str(theirs.fileno())]
             self._proc = children.spawn(argv, self._log, self._env, [theirs.fileno()])
 
     def _await_ready(self, deadline_s: float) -> dict[str, Any]:
-        assert self._channel is not None
+        assert self._channel is not None and self._proc is not None
         try:
-            message = self._channel.receive(deadline_s)
+            message = children.receive(self._channel, self._proc, deadline_s)
         except ChannelClosed as closed:
             raise self.died() from closed
         if message is not None and message["say"] == "ready":

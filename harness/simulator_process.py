@@ -65,13 +65,8 @@ class SimulatorProcess:
         self._video: Path | None = None
         ours, theirs = socket.socketpair()
         with theirs:
-            argv = [
-                str(python),
-                "-m",
-                "harness.simulator_client",
-                "--channel",
-                str(theirs.fileno()),
-            ]
+            argv = children.module(python, "harness.simulator_client")
+            argv += ["--channel", str(theirs.fileno())]
             argv += ["--simulator", simulator, "--options", json.dumps(dict(options or {}))]
             argv += ["--video-camera", video_camera]
             argv += ["--ffmpeg", ffmpeg] if ffmpeg else []
@@ -158,7 +153,7 @@ class SimulatorProcess:
             RollpoolError: it refused, because policy and simulator do not fit together.
         """
         try:
-            message = self._channel.receive(timeout_s)
+            message = children.receive(self._channel, self.proc, timeout_s)
         except ChannelClosed as closed:
             raise self._died() from closed
         if message and message["say"] == "refused":
@@ -185,7 +180,8 @@ class SimulatorProcess:
         """Let it quit, and end it if it does not. Harmless when it has ended already."""
         try:
             self._channel.send({"do": "quit"})
-            while self._channel.receive(QUIT_DEADLINE_S):
+            deadline = time.monotonic() + QUIT_DEADLINE_S
+            while self._channel.receive(max(0.0, deadline - time.monotonic())):
                 pass  # what it still had to say
         except ChannelClosed:
             pass  # it has quit, or died: either way it is ended below

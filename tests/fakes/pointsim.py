@@ -203,6 +203,14 @@ class PointSim:
         return True
 
 
+def make_with_helper() -> PointSim:
+    """One with a forked helper process, which holds every descriptor open that it inherits."""
+    if os.fork() == 0:
+        signal.pause()
+        os._exit(0)
+    return make()
+
+
 def make(cameras: bool = True) -> PointSim:
     """The factory ``harness.simulators.load`` calls."""
     scratch = os.environ.get("POINTSIM_SCRATCH")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -135,6 +137,29 @@ def test_it_quits_when_asked(start_sim: StartSim) -> None:
     sim.close()
     assert sim.proc.returncode == 0
     sim.close()
+
+
+def test_it_quits_within_the_deadline_in_the_middle_of_an_episode(
+    start_sim: StartSim, expert: ModelServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.simulator_process.QUIT_DEADLINE_S", 0.7)
+    sim = start_sim(env={**os.environ, "POINTSIM_STEP_S": "0.3"})  # so 12 s, with words all along
+    sim.start_episode(episode("never_succeed"), 1, address(expert))
+    assert sim.poll(60)
+    began = time.monotonic()
+    sim.close()
+    assert time.monotonic() - began < 5 and not sim.alive()
+
+
+def test_its_death_is_noticed_while_what_it_forked_lives(
+    start_sim: StartSim, expert: ModelServerProcess
+) -> None:
+    sim = start_sim(simulator="tests.fakes.pointsim:make_with_helper")
+    sim.start_episode(episode("crash_in_step"), 1, address(expert))
+    began = time.monotonic()
+    with pytest.raises(ProcessDied, match="SIGSEGV"):
+        outcome(sim)
+    assert time.monotonic() - began < 20
 
 
 def test_a_simulator_that_cannot_start_says_why(start_sim: StartSim) -> None:
