@@ -46,9 +46,15 @@ def work(run: Run) -> int:
     episode fits into the job at all. 75: no further episode fits in before the job's end.
     128 + n: signal n. Raises ``RollpoolError`` where its processes or the filesystem give out.
     """
-    worker = Worker(run)
-    with worker.signals(), worker.logging():
-        return worker.loop()
+    try:
+        worker = Worker(run)
+        with worker.signals(), worker.logging():
+            return worker.loop()
+    except OSError as error:
+        raise RollpoolError(
+            f"run directory {run.paths.root}", str(error),
+            "see to the filesystem, then start the worker again",
+        ) from error  # fmt: skip
 
 
 class Stopped(BaseException):
@@ -81,16 +87,9 @@ class Worker:
             assert self._signal is not None
             self._log.info("stopped by %s", signal.Signals(self._signal).name)
             return 128 + self._signal
-        except RollpoolError as error:
+        except (RollpoolError, OSError) as error:
             self._log.error("%s", error)
             raise
-        except OSError as error:
-            refusal = RollpoolError(
-                f"run directory {self._run.paths.root}", str(error),
-                "see to the filesystem, then start the worker again",
-            )  # fmt: skip
-            self._log.error("%s", refusal)
-            raise refusal from error
         finally:
             self._rig.close()
             self._heartbeat.end()
@@ -292,7 +291,8 @@ class Worker:
             yield
         finally:
             self._log.removeHandler(handler)
-            handler.close()
+            with contextlib.suppress(OSError):  # a full disk, which the worker has said
+                handler.close()
 
 
 def _names(batch: Batch, position: int) -> dict[str, Any]:

@@ -112,6 +112,7 @@ class Member:
 
 class Cluster:
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self.paths, self.now, self.rows = RunPaths(folder), 1000.0, list[Row]()
         self.pids: set[int] = set()
         self.members: list[Member] = []

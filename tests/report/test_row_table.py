@@ -148,11 +148,12 @@ def _why(file: Path) -> str:
 
 MILLION = """
 import resource, sys, time
+from pathlib import Path
 from harness.paths import Root
 from harness.report import tables
 from harness.results import RunReader
 began = time.process_time()
-results = RunReader(Root(sys.argv[1]).run("big")).gather()
+results = RunReader(Root(Path(sys.argv[1])).run("big")).gather()
 found = results.configs["clean"]
 rates = tables(found.counted, found.holes)
 tally = sum((t for tasks in rates.values() for t in tasks.values()), start=type(next(iter(

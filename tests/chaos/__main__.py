@@ -1,0 +1,93 @@
+"""Chaos on one machine: disturbed workers on a small disk of their own, then the reckoning.
+
+    unshare --mount --fork --kill-child python -m tests.chaos --faults 5000 --seed 7
+
+As root in a mount namespace of its own the disk is filled and made read-only, too. Exits 1, and
+keeps the run, when a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos.node import Defect, Node
+from tests.chaos.runs import BANK, CELLS, ScriptedRun, Violation
+
+TTL = 1.0
+WORKERS = 6
+MORE = 100  # seeds of each cell that are selected at once
+DISK = "64m"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=float, default=0.1, help="seconds between faults")
+    parser.add_argument("--mounts", action="store_true", help="root, in a mount namespace")
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="rollpool-chaos-"))
+    disk = folder / "disk"
+    disk.mkdir()
+    if asked.mounts:
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "none", disk], check=True)
+    try:
+        report = chaos(disk, folder, asked.faults, asked.every, asked.seed, asked.mounts)
+    except (Violation, Defect) as broken:
+        kept = folder / "kept"
+        shutil.copytree(disk, kept)
+        print(f"BROKEN with --seed {asked.seed}: {broken}\nkept in {folder}")
+        return 1
+    print(report)
+    if asked.mounts:
+        subprocess.run(["umount", "-l", disk], check=True)
+    shutil.rmtree(folder)
+    return 0
+
+
+def chaos(disk: Path, logs: Path, faults: int, every: float, seed: int, mounts: bool) -> str:
+    """Runs it; returns the report."""
+    began = time.monotonic()
+    run = ScriptedRun(disk, "disturbed", TTL, MORE)
+    node = Node(run.env, run.paths, logs, WORKERS, seed, disk if mounts else None)
+
+    def extend(count: int) -> None:
+        """Keep some work ahead of the workers until the faults are through."""
+        if node.finished and run.selected < BANK:
+            node.finished = False
+            run.select(run.selected + MORE)
+
+    try:
+        node.work(faults, every, extend)
+        disturbed_s = time.monotonic() - began
+        node.rest(deadline_s=120.0)
+    finally:
+        node.end()
+    kinds = run.check()
+    calm = ScriptedRun(disk, "undisturbed", 30.0, run.selected)
+    undisturbed = Node(calm.env, calm.paths, logs, 2, seed + 1)
+    try:
+        undisturbed.rest(deadline_s=300.0)
+    finally:
+        undisturbed.end()
+    calm.check(once=True)
+    if run.table().splitlines() != calm.table().splitlines():
+        raise Violation("the tables of the disturbed and the undisturbed run differ")
+    episodes = len(CELLS) * run.selected
+    return (
+        f"{node.faults.total()} faults {dict(node.faults)} in {disturbed_s:.0f} s, seed {seed}: "
+        f"{episodes} episodes counted once each; {kinds['outcome'] - episodes} ran once more, "
+        f"{kinds['lost']} lost rows; cpus {os.cpu_count()}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

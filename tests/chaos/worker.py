@@ -1,0 +1,138 @@
+"""A real lease worker around episodes of milliseconds, on which faults can be inflicted.
+
+Everything is the product's own (``harness.worker``) but the rig, whose episodes are known before.
+Signals disturb it from within, where nobody outside could: see ``SIGNALS``. Settings come from the
+environment, as for any worker.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+#: What each signal does. SIGKILL, SIGSTOP and SIGCONT do what they always do.
+SIGNALS = {
+    "jump": signal.SIGUSR1,  # this process's wall clock jumps by up to a day, either way
+    "hide": signal.SIGUSR2,  # a third of all names do not show in its listings for a while
+    "lose": signal.SIGRTMIN,  # the answer to its next mkdir or create gets lost
+    "freeze_at_row": signal.SIGRTMIN + 1,  # it stops between its last check and its next row
+}
+
+
+class Trouble:
+    """What was inflicted and has not struck yet."""
+
+    clock_s = 0.0
+    hidden_until = 0.0
+    lose_answer = freeze_at_row = False
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        if number == SIGNALS["jump"]:
+            self.clock_s += random.uniform(-86400, 86400)
+        elif number == SIGNALS["hide"]:
+            self.hidden_until = time.monotonic() + random.uniform(0.2, 3.0)
+        elif number == SIGNALS["lose"]:
+            self.lose_answer = True
+        else:
+            self.freeze_at_row = True
+
+
+TROUBLE = Trouble()
+for _number in SIGNALS.values():  # before anything that takes time is imported
+    signal.signal(_number, TROUBLE.signalled)
+
+import harness.run  # noqa: E402
+import harness.worker  # noqa: E402
+from harness.errors import RollpoolError  # noqa: E402
+from harness.filesystem import Filesystem  # noqa: E402
+from harness.population import Cell  # noqa: E402
+from harness.records import Row  # noqa: E402
+from harness.run import Run, open_run  # noqa: E402
+from harness.settings import resolve  # noqa: E402
+from harness.simulators.contract import Episode  # noqa: E402
+from tests.chaos.episodes import duration, result  # noqa: E402
+
+
+class Rig:
+    """Stands for model server and simulator."""
+
+    versions = {"simulator": "fake"}  # noqa: RUF012
+
+    def __init__(self, run: Run, worker: str) -> None:
+        self.standing = False
+
+    def start(self) -> None:
+        self.standing = True
+
+    def play(self, episode: Episode, attempt: int, video: Path | None, tick: Any) -> dict[str, Any]:
+        end, steps = time.monotonic() + duration(episode.seed), 0
+        while time.monotonic() < end:
+            tick(steps)
+            steps += 1
+            time.sleep(min(0.02, max(0.0, end - time.monotonic())))
+        return result(episode)
+
+    def abandon(self) -> None:
+        self.standing = False
+
+    def close(self) -> None:
+        self.standing = False
+
+
+class Worker(harness.worker.Worker):
+    """May freeze when it has been told that its batch is still its own."""
+
+    def _append(self, cell: Cell, row: Row) -> None:
+        if TROUBLE.freeze_at_row:
+            TROUBLE.freeze_at_row = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+        super()._append(cell, row)
+
+
+#: Forked workers need not hash the code anew: it is known where they were forked.
+harness.run.code_hash = functools.cache(harness.run.code_hash)  # type: ignore[assignment]
+
+
+def disturb_filesystem() -> None:
+    """Every listing may hide names, every creation lose its answer."""
+    names, mkdir, create = Filesystem.names, Filesystem.mkdir, Filesystem.create
+
+    def hiding(self: Filesystem, directory: Path) -> list[str]:
+        seen = names(self, directory)
+        if time.monotonic() < TROUBLE.hidden_until and "leases" in str(directory):
+            return [name for name in seen if random.random() > 0.3]
+        return seen
+
+    def answer(true: bool) -> bool:
+        if not TROUBLE.lose_answer:
+            return true
+        TROUBLE.lose_answer = False
+        if random.random() < 0.5:
+            raise OSError("the answer was lost")
+        return False
+
+    Filesystem.names = hiding  # type: ignore[method-assign]
+    Filesystem.mkdir = lambda self, d: answer(mkdir(self, d))  # type: ignore[method-assign]
+    Filesystem.create = lambda self, f, data=b"": answer(create(self, f, data))  # type: ignore
+
+
+def main() -> int:
+    """Work on the run that the environment names; the exit code of ``rollpool work``."""
+    harness.worker.Rig = Rig  # type: ignore[misc,assignment]
+    harness.worker.Worker = Worker  # type: ignore[misc]
+    disturb_filesystem()
+    true_time = time.time
+    time.time = lambda: true_time() + TROUBLE.clock_s
+    try:
+        settings, _ = resolve()
+        return harness.worker.work(open_run(settings.root, settings, create=False))
+    except RollpoolError as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return error.exit_code
