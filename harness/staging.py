@@ -23,7 +23,7 @@ from harness.node_store import GB, WEIGHTS, Store, name_of
 from harness.trees import Entry, Tree, copy_tree, digests, read_tree
 
 #: What staging leaves free: the node's own logs and caches need some.
-RESERVE_BYTES = 256 * 2**20
+RESERVE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def _copy(store: Store, job: Job) -> Staged:
     partial.parent.mkdir(parents=True, exist_ok=True)
     if place.exists():
         store.remove(place)  # a stager died between the rename and the marker
-    store.say(f"{item}: copying {size / 1e6:,.1f} MB from {item.source}")
+    if size:
+        store.say(f"{item}: copying {size / 1e6:,.1f} MB from {item.source}")
     found = copy_tree(job.tree, partial, job.known)
     if item.read() != job.tree:
         raise RollpoolError(

@@ -13,11 +13,13 @@ set -euo pipefail
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
+folder=''
+
 # each COMMAND...: once on every node of the job.
 each() { srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" "$@"; }
 
 main() {
-  local folder archive local_folder="${DXVLA_LOCAL:-/tmp/dxvla_local}"
+  local archive store="${DXVLA_LOCAL:-/tmp/dxvla_local}"
   if [[ "${1:-}" == -h || "${1:-}" == --help ]]; then
     usage "${BASH_SOURCE[0]}"
     return
@@ -25,12 +27,12 @@ main() {
   [[ -n "${SLURM_JOB_NUM_NODES:-}" ]] ||
     die "stage_fanout.sh" "not inside a SLURM job" "run it in salloc or in a batch script"
   folder="$(mktemp -d)"
-  trap 'rm -rf "$folder"' EXIT
+  trap 'rm -rf -- "$folder"' EXIT
   rollpool stage base --pack "$folder"
   rollpool stage giants --pack "$folder" "$@"
-  each mkdir -p "$local_folder/incoming"
+  each mkdir -p "$store/incoming"
   for archive in "$folder"/*.tar; do
-    sbcast --force "$archive" "$local_folder/incoming/${archive##*/}" ||
+    sbcast --force "$archive" "$store/incoming/${archive##*/}" ||
       warn "sbcast of ${archive##*/} failed: the nodes read the source"
   done
   each bash "$EVAL_ROOT/scripts/stage_base_node.sh"

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             _export(arguments.use, link(store, user, settings, ready))
     cold = [copy for copy in ready if copy.seconds is not None]
     seconds, size = sum(c.seconds or 0 for c in cold), sum(c.copied for c in cold)
-    rate = f", {size / 1e6 / seconds:,.0f} MB/s" if seconds else ""
+    rate = f", {size / 1e6 / seconds:,.0f} MB/s" if size > 1e6 else ""
     store.say(
         f"{arguments.what} ready in {store.path}: {len(ready) - len(cold)} warm, "
         f"{len(cold)} copied ({size / 1e6:,.1f} MB, {seconds:.1f} s{rate})"

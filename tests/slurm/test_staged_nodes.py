@@ -1,0 +1,80 @@
+"""Nodes that run from their own disks: cold, warm, together, carried by sbcast, one too small."""
+
+from __future__ import annotations
+
+import sysconfig
+import venv
+
+import pytest
+
+from tests.slurm.conftest import BLOCK, Pool
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def staged(pool: Pool) -> dict[str, str]:
+    """Environments that weigh nothing (their packages are this Python's), to be staged."""
+    for name in ("toolkit", "tabletop", "model"):
+        folder = pool.outside(f"light/{name}")
+        if not folder.exists():
+            venv.create(folder, with_pip=False, symlinks=True)
+            (site,) = folder.glob("lib/python3*/site-packages")
+            (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pool.shell("srun --nodes=4 --ntasks-per-node=1 rm -rf /tmp/dxvla_local /tmp/full")
+    envs = f"{pool.home}/light"
+    return {
+        "DXVLA_STAGE": "1", "ROLLPOOL_ENVS": envs, "PYTHONPATH": pool.home,
+        "ROBOTWIN_PY": f"{envs}/tabletop/bin/python", "XVLA_PY": f"{envs}/model/bin/python",
+    }  # fmt: skip
+
+
+def started_from(pool: Pool, run: str) -> set[str]:
+    """Where the workers' model servers came from: ``local`` or ``shared``."""
+    logs = [log.read_text() for log in pool.paths(run).logs.glob("*.model.log")]
+    return {"local" if "/tmp/dxvla_local/roots/" in log else "shared" for log in logs}
+
+
+def test_cold_nodes_then_warm_ones(pool: Pool, staged: dict[str, str]) -> None:
+    pool.make("staged", "reach_goal")
+    block = BLOCK.format(run="staged", nodes=4, gpus=0)
+    code, out = pool.shell(block, EVAL_TEST_NUM="3", **staged)
+    assert code == 0, out
+    assert out.count("base ready in /tmp/dxvla_local: 0 warm, 3 copied") == 4, out
+    assert started_from(pool, "staged") == {"local"}
+    code, out = pool.shell(block, **staged)
+    assert code == 0, out
+    assert out.count("base ready in /tmp/dxvla_local: 3 warm, 0 copied") == 4, out
+    assert len(pool.outcomes("staged")) == 12 == len(pool.rows("staged"))
+
+
+def test_two_jobs_at_once_on_a_cold_node(pool: Pool, staged: dict[str, str]) -> None:
+    pool.make("twice", "reach_goal")
+    env = f"STUDY_RUN=twice srun --nodes=1 --nodelist={pool.cluster.nodes[0]} --exact "
+    one = f"{env} --ntasks=1 --cpus-per-task=2 --mem=100 bash scripts/slurm_eval_node.sh"
+    code, out = pool.shell(f"{one} & {one} & wait -n && wait -n", **staged)
+    assert code == 0, out
+    assert out.count(" 0 warm, 3 copied") == out.count(" 3 warm, 0 copied") == 1, out
+    assert len(pool.rows("twice")) == 12
+
+
+def test_one_reader_for_the_whole_pool(pool: Pool, staged: dict[str, str]) -> None:
+    script = "salloc --quiet --nodes=4 --ntasks-per-node=1 bash scripts/stage_fanout.sh"
+    code, out = pool.shell(script, **staged)
+    assert code == 0, out
+    assert out.count("base ready in /tmp/dxvla_local") == 4, out
+    assert out.count("3 copied (0.0 MB") == 4, out
+    pool.make("carried", "reach_goal")
+    code, out = pool.shell(BLOCK.format(run="carried", nodes=4, gpus=0), **staged)
+    assert code == 0, out
+    assert out.count(" 3 warm, 0 copied") == 4, out
+
+
+def test_a_node_whose_disk_is_too_small(pool: Pool, staged: dict[str, str]) -> None:
+    full = pool.cluster.nodes[1]
+    pool.shell(f"srun --nodelist={full} fallocate -l 230m /tmp/full")
+    pool.make("small", "reach_goal")
+    code, out = pool.shell(BLOCK.format(run="small", nodes=4, gpus=0), **staged)
+    assert code == 2, out
+    assert "stage to /tmp/dxvla_local" in out and "needed (env toolkit" in out, out
+    assert len(pool.rows("small")) == 12, "the others did its share"
