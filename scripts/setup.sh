@@ -10,7 +10,8 @@
 #   model     the environment of the built-in policies (torch)
 #   sapien_b1 SAPIEN 3.0.0b1, for DXVLA_SAPIEN_B1=1 to put into a node's simulator environment
 #   slurm     SLURM itself, for the tests that start a cluster (Debian, as root)
-# and by default all of them but sapien_b1 and slurm. --with-tests adds the test tools to tabletop and model.
+#   nfs       an NFS server, small Linux machines and FUSE, for the tests on such mounts (the same)
+# and by default toolkit, tabletop and model. --with-tests adds the test tools to tabletop and model.
 #
 # Environments go to ${ROLLPOOL_ENVS:-envs}/NAME, from the exact pins of requirements/NAME.txt. One
 # that is interrupted or whose pins or Python changed is built again from nothing. A ROBOTWIN_PY or
@@ -49,6 +50,10 @@ step() {
     system::ensure_slurm
     return
   fi
+  if [[ "$name" == nfs ]]; then
+    system::ensure_nfs
+    return
+  fi
   if [[ "$name" == sapien_b1 ]]; then
     environment::ensure_sapien_b1
     return
@@ -68,7 +73,7 @@ main() {
     case "$1" in
     -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
     --with-tests) with_tests=1 ;;
-    system | toolkit | tabletop | model | sapien_b1 | slurm) names+=("$1") ;;
+    system | toolkit | tabletop | model | sapien_b1 | slurm | nfs) names+=("$1") ;;
     *) die "setup.sh $1" "no such environment or option" "see setup.sh --help" ;;
     esac
     shift

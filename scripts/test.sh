@@ -25,8 +25,8 @@ main() {
   # A private .env may name them too.
   export ROBOTWIN_PY="$ROLLPOOL_ENVS/tabletop/bin/python" XVLA_PY="$ROLLPOOL_ENVS/model/bin/python"
   cd "$EVAL_ROOT"
-  local wanted=(toolkit tabletop model slurm)
-  [[ " $* " != *" -q "* ]] || unset 'wanted[3]'
+  local wanted=(toolkit tabletop model)
+  [[ " $* " == *" -q "* ]] || wanted+=(slurm nfs)
   bash scripts/setup.sh --with-tests "${wanted[@]}"
   exec "$ROLLPOOL_ENVS/toolkit/bin/python" scripts/lib/run_tests.py "$ROLLPOOL_ENVS" "$@"
 }

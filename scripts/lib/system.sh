@@ -6,6 +6,7 @@
 mesa_wanted=25
 vulkan_packages=(mesa-vulkan-drivers libvulkan1)
 slurm_packages=(slurm-wlm munge iproute2 procps)
+nfs_packages=(nfs-ganesha nfs-ganesha-vfs nfs-common user-mode-linux kmod iproute2 bindfs fuse3)
 backports_file=/etc/apt/sources.list.d/rollpool-backports.sources
 
 # system::release KEY: a field of os-release, e.g. ID or VERSION_CODENAME.
@@ -95,21 +96,30 @@ system::ensure_vulkan() {
   warn "no cameras, state-only mode: no working Vulkan driver; $todo"
 }
 
-# system::ensure_slurm: never ends the set-up; without it the tests that need it are skipped.
 system::ensure_slurm() {
-  local package missing=() todo="an administrator must run: bash scripts/setup.sh slurm"
-  for package in "${slurm_packages[@]}"; do
+  system::ensure_for_tests slurm "a SLURM cluster" "${slurm_packages[@]}"
+}
+
+system::ensure_nfs() { system::ensure_for_tests nfs "NFS and FUSE mounts" "${nfs_packages[@]}"; }
+
+# system::ensure_for_tests NAME WHAT PACKAGE...: never ends the set-up; without the packages the tests
+# that need them are skipped.
+system::ensure_for_tests() {
+  local name="$1" what="$2" package missing=() todo
+  shift 2
+  todo="an administrator must run: bash scripts/setup.sh $name"
+  for package in "$@"; do
     [[ -n "$(system::installed "$package")" ]] || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
-    say "SLURM $(system::installed slurm-wlm)"
+    say "$1 $(system::installed "$1")"
     return
   elif system::is_debian && ((EUID == 0)); then
     say "installing ${missing[*]} (about 30 s)"
     system::apt_install "${missing[@]}" && return
     todo="apt-get could not install them"
   fi
-  warn "no tests on a SLURM cluster: ${missing[*]} missing; $todo"
+  warn "no tests on $what: ${missing[*]} missing; $todo"
 }
 
 # system::ensure_python: Debian's Python, where none will do and we may install it.
