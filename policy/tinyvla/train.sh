@@ -4,7 +4,7 @@
 #   bash policy/tinyvla/train.sh runs/tinyvla_training
 #
 # Collects expert episodes, trains, and then twice lets the network act while the expert says what it
-# should have done (DAgger), training further each time. What it collects goes to DIR (about 2 GB,
+# should have done (DAgger), training further each time. What it collects goes to DIR (about 1 GB,
 # default runs/tinyvla_training), the checkpoint to policy/tinyvla/checkpoints/tinyvla.safetensors.
 # Under an hour on two free CPU cores. An interrupted training goes on with its first unfinished step.
 set -euo pipefail
