@@ -12,12 +12,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.commands import prepare
-from harness.commands.launch import read_settings, run_name
+from harness.commands.launch import limits, read_settings, run_name
+from harness.commands.status import check
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.submission import MODES, Submission, text
 
 if TYPE_CHECKING:
     from harness.settings import Settings
+    from harness.status import Status
 
 #: SLURM's options that have a flag of their own here; any other goes through ``--slurm``.
 _OPTIONS = {
@@ -45,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """srun: 0 when every episode has its result, 1 when something is missing. Else sbatch's."""
+    from harness.status_page import missing
+
     settings = read_settings(arguments)
     script = text(submission(settings, arguments), arguments.mode)
     if arguments.dry_run:
@@ -57,11 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
             "submit from a login node, or evaluate here: rollpool run",
         )  # fmt: skip
     prepared = prepare.prepare_run(arguments)
-    if _whole(prepared.settings):
-        return EXIT_OK
+    before = _look(prepared.settings)
+    if not missing(before):
+        return check(before)
     if program == "srun":
         subprocess.run(["bash", "-c", script], check=False)
-        return EXIT_OK if _whole(prepared.settings) else EXIT_PARTIAL
+        return check(_look(prepared.settings))
     prepared.paths.logs.mkdir(exist_ok=True)
     done = subprocess.run(["sbatch"], input=script, text=True, check=False)
     return EXIT_OK if done.returncode == 0 else EXIT_PARTIAL
@@ -111,14 +116,10 @@ def _given(settings: Settings) -> dict[str, str]:
     return given if settings.root.path == CODE else {"EVAL_ROOT": str(settings.root.path), **given}
 
 
-def _whole(settings: Settings) -> bool:
-    """Says how the run stands; whether nothing is missing."""
-    from harness.commands.launch import limits
-    from harness.commands.status import check
+def _look(settings: Settings) -> Status:
     from harness.status import StatusReader
 
-    reader = StatusReader(settings.root.run(run_name(settings)), limits(settings))
-    return check(reader.look()) == EXIT_OK
+    return StatusReader(settings.root.run(run_name(settings)), limits(settings)).look()
 
 
 def _positive(word: str) -> int:

@@ -4,7 +4,7 @@
 # A driver holds nothing that the run directories do not: killed and started again it goes on, since
 # a run that is whole is skipped and any other resumed. Nodes of its earlier life help it.
 
-dry_run=() words=() submit_options=() incomplete=()
+dry_run=() words=() submit_options=() incomplete=() headed=
 # VARIABLE=VALUE: what a driver sets for one run alone.
 variables=()
 
@@ -39,13 +39,17 @@ orchestrator::evaluate() {
   incomplete+=("$run")
 }
 
-# orchestrator::rates RUN MODEL: one line of success rates; the tables are in runs/MODEL.
+# orchestrator::rates RUN MODEL: one line of success rates, below a heading the first time; the tables
+# are in runs/MODEL.
 orchestrator::rates() {
-  local tables
+  local tables heading
   ((${#dry_run[@]} == 0)) || return 0
   tables="$(python "$EVAL_ROOT/organize_results.py" "$1" "$2")" || incomplete+=("$1")
-  sed -n "s/^scene .*\(SR %.*\)/$(printf '%-24s' run) \1/p" <<<"$tables" | head -n 1
-  printf '%-24s %s\n' "$1" "$(sed -n 's/^TOTAL *[0-9]* *//p' <<<"$tables" | tail -n 1)"
+  # The last table is that of all scenes: scene, tasks, then the rates.
+  heading="$(sed -n 's/^scene  *tasks//p' <<<"$tables" | tail -n 1)"
+  [[ -n "$headed" ]] || printf '%-24s%s\n' run "$heading"
+  headed=1
+  printf '%-24s%s\n' "$1" "$(sed -n 's/^TOTAL  *[0-9][0-9]*//p' <<<"$tables" | tail -n 1)"
 }
 
 # orchestrator::end: exit code 1 where a run is incomplete.

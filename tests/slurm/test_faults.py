@@ -4,6 +4,8 @@ is that of an undisturbed run each time."""
 from __future__ import annotations
 
 import json
+import os
+import random
 import time
 from collections import Counter
 
@@ -17,6 +19,8 @@ TASKS = ("reach_even", "never_succeed")
 #: Two seconds for an episode that fails.
 SLOW = {"POINTSIM_STEP_S": "0.05"}
 TOTAL = 24
+#: Where many episodes are wanted.
+MANY = ("reach_goal", "reach_even", "never_succeed")
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +130,29 @@ def test_the_preparer_dies_and_another_takes_over(pool: Pool) -> None:
     assert sorted(path.name for path in pool.paths("seal").preparing.iterdir()) == [
         "0-0.1", "0-0.2",
     ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two_hundred(_pool: Pool) -> Outcomes:
+    queue = _pool.queue(*MANY, seeds=range(1, 35))
+    code, out = _pool.shell(
+        f"source env.sh; rollpool run quiet --queue {queue} --workers 2", timeout=300
+    )
+    assert code == 0, out
+    return _pool.outcomes("quiet")
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("ROLLPOOL_NODE_KILLS", "1"))))
+def test_nodes_are_killed_at_random(pool: Pool, two_hundred: Outcomes, seed: int) -> None:
+    """Three of four nodes, one after the other, in a run of 204 episodes."""
+    chance, run = random.Random(seed), f"random{seed}"
+    pool.make(run, *MANY, seeds=range(1, 35))
+    block = pool.start(BLOCK.format(run=run, nodes=4, gpus=1), POINTSIM_STEP_S="0.01")
+    moments = sorted(chance.sample(range(1, len(two_hundred) - 10), 3))
+    for rows, node in zip(moments, chance.sample(pool.cluster.nodes, 3), strict=True):
+        wait_for(lambda rows=rows: len(pool.rows(run)) >= rows, f"{rows} rows")
+        pool.cluster.kill_node(node)
+    out, _ = block.communicate(timeout=300)
+    assert pool.outcomes(run) == two_hundred, out
+    kinds = {row.error["kind"] for row in pool.rows(run) if row.error}
+    assert kinds <= {"lost"}, kinds
