@@ -187,7 +187,7 @@ def _listen(settings: Settings) -> socket.socket:
     except OSError as error:
         raise RollpoolError(
             f"listen on {address}", str(error), "choose another port, or 0 for any free one"
-        ) from error
+        ) from None
     if not settings.token and not listener.getsockname()[0].startswith("127."):
         listener.close()
         raise RollpoolError(

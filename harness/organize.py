@@ -59,7 +59,8 @@ def organize(
         draft.write()
         say(draft.printed())
     _say_remarks(results, say)
-    return EXIT_PARTIAL if any(draft.report.partial for draft in drafts) else EXIT_OK
+    partial = results.incomplete or any(draft.report.partial for draft in drafts)
+    return EXIT_PARTIAL if partial else EXIT_OK
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,9 @@ class Pool:
     def report(self, codes: Sequence[int]) -> None:
         """Those that ended badly, with the last words of the first, on stderr."""
         bad = [number for number, code in enumerate(codes) if code]
+        if bad and self._stopping is not None:
+            print("rollpool: stopped; run the same command again to go on", file=sys.stderr)
+            return
         if bad:
             words = children.last_lines(self._logs[bad[0]]) or ["it said nothing"]
             print(

@@ -23,6 +23,7 @@ from harness.settings import Settings
 Describe = Callable[[], Mapping[str, Any]]
 SealLines = Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]]
 
+_MAKE_QUEUE = "write one with `rollpool queue -o FILE`, and give it with --queue FILE"
 _MAKE_BANK = "make it with scripts/precollect_eval_seeds.py, or set SEEDS_ROOT to another bank"
 
 
@@ -76,7 +77,7 @@ def read_cells(paths: RunPaths, bench_config: str) -> list[Cell]:
 
 def install_queue(paths: RunPaths, source: Path) -> None:
     """Copy a queue file into the run. Raises ``RollpoolError`` where the run has another one."""
-    data = _read(source, "queue", "write it with: rollpool queue")
+    data = _read(source, "queue", _MAKE_QUEUE)
     if paths.queue.exists() and paths.queue.read_bytes() != data:
         raise RollpoolError(
             f"queue {source}", f"run {paths.name} has another {paths.queue.name}",
@@ -92,7 +93,7 @@ def read_queue(
 
     Raises ``RollpoolError`` for a line that is not one of ``known`` (if given) or stands twice.
     """
-    text = _text(_read(path, "queue", "write it with: rollpool queue"), f"queue {path}")
+    text = _text(_read(path, "queue", _MAKE_QUEUE), f"queue {path}")
     first_line: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split("#")[0].split()

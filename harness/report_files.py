@@ -27,6 +27,16 @@ _TABLES = ("results.txt", "results.csv", "results.json")
 Stamp = list[int]
 
 
+def refuse_report_of_another(paths: RunPaths) -> None:
+    """A run that is yet to be made does not move in where another run's report lives."""
+    owner = _read_ledger(paths.root / LEDGER).get("run")
+    if owner not in (None, paths.name) and not paths.run_json.exists():
+        raise RollpoolError(
+            f"run {paths.name!r}", f"{paths.root} holds the report of run {owner!r}",
+            "choose another STUDY_RUN",
+        )  # fmt: skip
+
+
 class ReportFiles:
     """The files of one report in ``folder``, made from the run of ``paths``."""
 

@@ -24,6 +24,7 @@ from harness.records import metrics_files
 from harness.report import Counted, Hole
 from harness.robopro_results import counted_foreign, episode_files, read_foreign
 from harness.row_table import Attempt, RowTable
+from harness.run import read_record
 
 
 @dataclass
@@ -43,6 +44,7 @@ class RunResults:
     problems: list[str] = field(default_factory=list)  # unreadable lines, by file:line
     notes: list[str] = field(default_factory=list)
     identity: dict[str, str] = field(default_factory=dict)  # policy, checkpoint, simulator
+    incomplete: bool = False  # an episode is missing that no manifest names
 
     def of(self, scene: str, task_config: str) -> ConfigResults:
         return self.configs.setdefault(config_name(scene, task_config), ConfigResults())
@@ -64,7 +66,9 @@ class RunReader:
         self._manifests: dict[Cell, tuple[list[str], list[Manifest]]] = {}
 
     def gather(self) -> RunResults:
-        """Everything the run says about its episodes now."""
+        """Everything the run says about its episodes now. Raises ``RollpoolError`` where a newer
+        toolkit made the run."""
+        read_record(self.paths)
         results = RunResults()
         native, foreign = _files(self.paths.results)
         self._decisions.refresh()
@@ -238,7 +242,13 @@ def _add_foreign(
     files: Sequence[Path],
     own: Collection[tuple[str, str]],
 ) -> None:
+    read_before = len(results.problems)
     rows = list(read_foreign(paths.results, files, results.problems))
+    if len(results.problems) > read_before:
+        results.incomplete = True
+        results.notes.append(
+            "PARTIAL: lines of other tools could not be read: episodes are missing"
+        )
     twice = sum((row.task, row.task_config) in own for row in rows)
     if twice:
         results.notes.append(

@@ -73,7 +73,7 @@ def open_run(root: Root, settings: Settings, create: bool) -> Run:
         raise RollpoolError("run", "STUDY_RUN is not set", "name the run directory in runs/")
     paths = root.run(name)
     sharing.join(paths.root if paths.root.exists() else root.runs)
-    record = _read(paths)
+    record = read_record(paths)
     if record is None and not create:
         raise RollpoolError(
             f"run {name!r}", f"no {paths.run_json}", f"run: rollpool prepare {name}"
@@ -95,7 +95,7 @@ def _create(paths: RunPaths, record: Mapping[str, Any]) -> Mapping[str, Any]:
         what = error.strerror or str(error)
         raise RollpoolError(f"make {paths.root}", what, "make runs/ writable") from error
     publish_once(paths.run_json, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    winner = _read(paths)
+    winner = read_record(paths)
     if winner is None:
         raise RollpoolError(
             f"run {paths.name!r}", "its run.json is gone again", "let nobody delete a run in use"
@@ -244,8 +244,8 @@ def _has_rows(paths: RunPaths) -> bool:
     return any(True for _ in decisions.current(rows))
 
 
-def _read(paths: RunPaths) -> dict[str, Any] | None:
-    """``run.json``, or None where there is none yet."""
+def read_record(paths: RunPaths) -> dict[str, Any] | None:
+    """``run.json``, or None where there is none. Raises ``RollpoolError`` for a newer format."""
     try:
         data = paths.run_json.read_bytes()
     except FileNotFoundError:

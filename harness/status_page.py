@@ -92,7 +92,10 @@ def _head(status: Status) -> str:
 def _time_left(status: Status) -> str:
     seconds = status.seconds_left
     if not status.total.left + status.total.running:
-        return "none: everything is finished"
+        aside = status.total.set_aside
+        return (
+            f"none: {aside} set aside, the rest is finished" if aside else "none: all is finished"
+        )
     if seconds is None:
         return "unknown: " + ("no episode finished lately" if status.alive else "no worker alive")
     hours, minutes = divmod(round(seconds / 60), 60)

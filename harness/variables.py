@@ -127,7 +127,7 @@ _DECLARATIONS = (
     Variable("DXVLA_LOCAL_GB", "float", "40", "toolkit",
         "cap of the staged weights; those used longest ago go first", unit="GB", low=0),
     Variable("EVAL_DOCTOR", "flag", "1", "toolkit",
-        "1 = a node is checked (`rollpool doctor`) before it takes work; one that fails takes none"),
+        "1 = a node is checked (`rollpool doctor`) first; one that fails takes no work"),
     Variable("DXVLA_STAGE", "flag", "1", "toolkit",
         "1 = a node stages to `DXVLA_LOCAL` first and runs from there; 0 = it runs from the "
         "shared filesystem"),

@@ -29,8 +29,7 @@ QUEUE_FRAMES = 32
 #: For the encoder to take one more frame, and to write the end of the file.
 FRAME_DEADLINE_S, FINISH_DEADLINE_S = 30.0, 60.0
 
-_ROOT = Path(__file__).resolve().parent.parent
-_SHIPPED = "envs/toolkit/lib/python3*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
+_SHIPPED = "toolkit/lib/python3*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
 _PART = re.compile(r"^\..+\.(?P<host>[^.]+)-(?P<pid>\d+)\.part\.mp4$")
 
 
@@ -42,7 +41,7 @@ def find_ffmpeg() -> str | None:
 
         return str(get_ffmpeg_exe())
     except (ImportError, RuntimeError):
-        shipped = _ROOT.glob(_SHIPPED)
+        shipped = Path(sys.prefix).parent.glob(_SHIPPED)  # environments stand side by side
         return next(map(str, shipped), None) or shutil.which("ffmpeg")
 
 

@@ -1,7 +1,7 @@
 """``rollpool retry|skip|reset RUN``: what people decide about episodes, beside the leases.
 
 Workers that run take it in within a heartbeat; no lease is touched, but ``reset --all`` renames
-them all. Which episodes: those that fit each of ``--scene``, ``--task``, ``--seed``, ``--quarantined``.
+them all. Which episodes: those that fit each of ``--scene --task --seed --quarantined``.
 """
 
 from __future__ import annotations

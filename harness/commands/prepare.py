@@ -37,10 +37,12 @@ def prepare_run(arguments: argparse.Namespace) -> Run:
     """Create the run or join it, seal what is missing, say what it holds."""
     from harness.population import selected_positions
     from harness.prepare import prepare
+    from harness.report_files import refuse_report_of_another
     from harness.run import open_run, refuse_other_code
 
     settings = read_settings(arguments)
     paths = settings.root.run(run_name(settings))
+    refuse_report_of_another(paths)
     if paths.run_json.exists():
         settings = open_run(settings.root, settings, create=False).settings
     with _Simulator(settings, paths) as asked:

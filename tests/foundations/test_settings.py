@@ -23,6 +23,9 @@ def root(tmp_path: Path) -> Root:
     policy = tmp_path / "policy" / "smooth"
     policy.mkdir(parents=True)
     (policy / "deploy_policy.yml").write_text("checkpoint: net\naction_smooth: 0.3\nchunk: 30\n")
+    plain = tmp_path / "policy" / "tinyvla"  # stands before the one that ships, with its knobs
+    plain.mkdir()
+    (plain / "deploy_policy.yml").write_text("chunk: 30\n")
     return Root(tmp_path)
 
 

@@ -22,7 +22,7 @@ class HandMade:
         self.root, self.name = root, name
         self.paths: RunPaths = root.run(name)
         self.paths.root.mkdir(parents=True)
-        self.paths.run_json.write_text("{}")
+        self.paths.run_json.write_text('{"format": 1}')
 
     def seal(
         self,
