@@ -3,7 +3,7 @@
 #
 #   bash scripts/measure_tabletop.sh [--workers N]
 #
-# Runs expert, tinyvla and random on clean and on three densities of clutter, without videos, each in a
+# Runs expert and tinyvla on clean and on three densities of clutter, without videos, each in a
 # run of its own (runs/measured_<policy>_<config>), and puts the table between the benchmark markers of
 # README.md. Run it again to resume. About half an hour on two cores.
 #   SEEDS_ROOT     seed bank (default: seeds/tabletop)
@@ -15,7 +15,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
-readonly POLICIES=(expert tinyvla random) CONFIGS=(clean d6 d10 d15)
+readonly POLICIES=(expert tinyvla) CONFIGS=(clean d6 d10 d15)
 
 main() {
   local workers=2 policy config run count
