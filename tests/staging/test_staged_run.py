@@ -109,7 +109,7 @@ def test_a_node_whose_disk_is_too_small_says_so_and_runs_nothing(
         pytest.skip("a small disk needs root")
     small = installation.local
     small.mkdir()
-    script = 'mount -t tmpfs -o size=100m,mode=755 none "$0" && exec bash "$1"'
+    script = 'mount -t tmpfs -o size=50m,mode=755 none "$0" && exec bash "$1"'
     node = str(installation.home / "scripts" / "slurm_eval_node.sh")
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, str(small), node],
@@ -117,5 +117,5 @@ def test_a_node_whose_disk_is_too_small_says_so_and_runs_nothing(
         timeout=DEADLINE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"stage to {small}: 0.10 GB free" in done.stderr
+    assert f"stage to {small}: 0.05 GB free" in done.stderr
     assert installation.rows() == []
