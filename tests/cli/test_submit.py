@@ -47,7 +47,7 @@ def of_mode(mode: str) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_text_is_the_golden_one(mode: str) -> None:
-    assert of_mode(mode) == (GOLDEN / f"{mode}.sh").read_text()
+    assert of_mode(mode) == (GOLDEN / f"{mode}.txt").read_text()
 
 
 @pytest.mark.parametrize("mode", MODES)

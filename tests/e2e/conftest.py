@@ -76,7 +76,7 @@ class Home:
     def rows(self, run: str) -> list[Row]:
         return list(read_rows(self.path / "runs" / run / "eval_result"))
 
-    def outcomes(self, run: str) -> Mapping[tuple[str, str, int], tuple[str, int | None, str | None]]:
+    def outcomes(self, run: str) -> Mapping[tuple[str, str, int], tuple[object, ...]]:
         """(scene, task, seed) -> what counts of it."""
         return {
             (row.scene, row.task, row.seed): (row.outcome, row.steps, row.state_hash)
@@ -94,6 +94,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], bool]], None]:
     """Polls until a condition holds; a deadline, not a duration."""
+
     def wait(condition: Callable[[], bool]) -> None:
         end = time.monotonic() + DEADLINE_S
         while not condition():
