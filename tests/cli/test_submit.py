@@ -102,4 +102,4 @@ def test_without_slurm_nothing_is_prepared(
 
 if __name__ == "__main__":
     for each in MODES:
-        (GOLDEN / f"{each}.sh").write_text(of_mode(each))
+        (GOLDEN / f"{each}.txt").write_text(of_mode(each))

@@ -1,4 +1,4 @@
-"""``rollpool run`` end to end: each selected episode is counted once, whatever happens on the way."""
+"""``rollpool run`` end to end: each episode is counted once, whatever happens on the way."""
 
 from __future__ import annotations
 
