@@ -26,7 +26,7 @@ from types import TracebackType
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("slurmctld", "slurmd", "srun", "munged", "ip", "unshare", "nsenter", "setpriv")
 NETWORK = "10.78.0"
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 #: A folder that every Linux has and nobody needs here: covered by the cluster's shared folder.
 MOUNT = next(p for p in ("/mnt", "/srv", "/media") if Path(p).is_dir() and p not in str(ROOT))

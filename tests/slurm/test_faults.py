@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tests.slurm.conftest import BLOCK, Outcomes, Pool, wait_for
+from tests.slurm.conftest import BLOCK, DEADLINE_S, Outcomes, Pool, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,7 @@ def test_a_node_is_powered_off(pool: Pool, undisturbed: Outcomes) -> None:
     block = _begin(pool, "power")
     wait_for(lambda: _busy(pool, "power", "n2"), "n2 is in an episode")
     pool.cluster.kill_node("n2")
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("power") == undisturbed, out
     assert _lost(pool, "power", "n2") == 1
 
@@ -75,7 +75,7 @@ def test_srun_is_not_believed_when_the_last_node_dies(pool: Pool, undisturbed: O
     block = pool.start("source env.sh; rollpool submit alone --nodes 1 --nodelist n3", **SLOW)
     wait_for(lambda: pool.rows("alone"), "the first row")
     pool.cluster.kill_node("n3")
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 1, out
     assert "missing: plane never_succeed bench_demo_plane_clean: " in out
     assert 0 < len(pool.outcomes("alone")) < TOTAL
@@ -90,7 +90,7 @@ def test_a_node_freezes_for_longer_than_its_lease(pool: Pool, undisturbed: Outco
     pool.cluster.freeze("n2")
     wait_for(lambda: _lost(pool, "frozen", "n2"), "another node takes the episode")
     pool.cluster.thaw("n2")
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("frozen") == undisturbed, out
     wait_for(lambda: _stopped(pool, "frozen", "n2"), "the thawed worker stops")
     assert pool.outcomes("frozen") == undisturbed
@@ -105,7 +105,7 @@ def test_a_node_cut_off_goes_on_writing(pool: Pool, undisturbed: Outcomes) -> No
         lambda: any(r.host == "n3" and r.started > cut for r in pool.rows("cut")), "n3 goes on"
     )
     pool.cluster.heal("n3")
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("cut") == undisturbed, out
     rows = Counter((r.manifest, r.position) for r in pool.rows("cut") if r.success is not None)
     assert len(rows) == TOTAL
@@ -114,7 +114,7 @@ def test_a_node_cut_off_goes_on_writing(pool: Pool, undisturbed: Outcomes) -> No
 def test_the_controller_is_restarted(pool: Pool, undisturbed: Outcomes) -> None:
     block = _begin(pool, "controller")
     pool.cluster.restart_ctld()
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 0, out
     assert pool.outcomes("controller") == undisturbed
     assert len(pool.rows("controller")) == TOTAL
@@ -136,7 +136,7 @@ def test_the_preparer_dies_and_another_takes_over(pool: Pool) -> None:
 def two_hundred(_pool: Pool) -> Outcomes:
     queue = _pool.queue(*MANY, seeds=range(1, 35))
     code, out = _pool.shell(
-        f"source env.sh; rollpool run quiet --queue {queue} --workers 2", timeout=300
+        f"source env.sh; rollpool run quiet --queue {queue} --workers 2", timeout=DEADLINE_S
     )
     assert code == 0, out
     return _pool.outcomes("quiet")
@@ -152,7 +152,7 @@ def test_nodes_are_killed_at_random(pool: Pool, two_hundred: Outcomes, seed: int
     for rows, node in zip(moments, chance.sample(pool.cluster.nodes, 3), strict=True):
         wait_for(lambda rows=rows: len(pool.rows(run)) >= rows, f"{rows} rows")
         pool.cluster.kill_node(node)
-    out, _ = block.communicate(timeout=300)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes(run) == two_hundred, out
     kinds = {row.error["kind"] for row in pool.rows(run) if row.error}
     assert kinds <= {"lost"}, kinds

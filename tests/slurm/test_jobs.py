@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.slurm.conftest import BLOCK, SEEDS, Pool, wait_for
+from tests.slurm.conftest import BLOCK, DEADLINE_S, SEEDS, Pool, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_scancel_gives_the_work_back(pool: Pool) -> None:
     block = pool.start(BLOCK.format(run="cancel", nodes=4, gpus=1), **SLOW)
     wait_for(lambda: pool.rows("cancel"), "the first row")
     pool.cluster.call("scancel", _job(pool))
-    block.communicate(timeout=90)
+    block.communicate(timeout=DEADLINE_S)
     assert block.returncode != 0
     assert not _open_claims(pool, "cancel")
     assert all('"ended"' in beat for beat in pool.heartbeats("cancel"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.records import Row
-from tests.slurm.conftest import BLOCK, Pool, wait_for
+from tests.slurm.conftest import BLOCK, DEADLINE_S, Pool, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
         + BLOCK.format(run="desk_pool", nodes=4, gpus=0)
         + " && rollpool run desk_one --queue desk.txt --workers 2"
         " && for run in pool one; do python organize_results.py desk_$run report_$run; done",
-        timeout=300,
+        timeout=DEADLINE_S,
         **env,
     )
     one, four = pool.rows("desk_one"), pool.rows("desk_pool")
@@ -74,7 +74,7 @@ def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
         return len(seen)
 
     wait_for(lambda: simulators() >= 4, "four simulators")
-    out, _ = block.communicate(timeout=90)
+    out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 0, out
     assert seen == {(node, gpu, gpu, "1") for node in ("n1", "n2") for gpu in ("0", "1")}
     for node in ("n1", "n2"):
@@ -131,7 +131,7 @@ def test_jobs_of_an_array_join_late(pool: Pool) -> None:
         "source env.sh; rollpool submit late --mode array --nodes 3 --gres gpu:1", **slow
     )
     assert code == 0 and "Submitted batch job" in out, out
-    out, _ = first.communicate(timeout=90)
+    out, _ = first.communicate(timeout=DEADLINE_S)
     assert first.returncode == 0, out
     assert len(pool.rows("late")) == 12
     assert len({row.host for row in pool.rows("late")}) > 1
