@@ -3,9 +3,9 @@
 Order: its own cell, then an untouched cell in queue order, then the unfinished cell with the most
 left; after that what went wrong elsewhere, and what the dead have left behind.
 
-Promises: ``None`` means that rows or finished claims say of every selected episode that it is
-settled or set aside; an undisturbed claim costs a handful of filesystem calls however long the
-queue is; in an undisturbed run no episode is handed out twice. Not promised: exclusiveness after a
+Promises: ``None`` means that rows and decisions say of every selected episode that it is settled or
+set aside; an undisturbed claim costs a handful of filesystem calls however long the queue is; in an
+undisturbed run no episode is handed out twice. Not promised: exclusiveness after a
 freeze, a lost answer, or removed leases. There the reader's counting rule keeps the tables right,
 and ``may_record`` keeps the waste small.
 """
@@ -105,7 +105,7 @@ class Claims:
             for stage in (self._own, self._untouched, self._fullest, self._left_over):
                 if batch := stage():
                     return batch
-            if any(not s.complete for s in self._standings) or not self._take_news():
+            if not all(s.complete for s in self._standings) or self._nothing_left():
                 return self._idly()
 
     def _idly(self) -> Wait | None:
@@ -124,6 +124,11 @@ class Claims:
         seconds = min(self._heartbeat.interval, 0.9 + len(left) / 10)
         seconds *= 0.5 + self._chance.random() / 2
         return Wait(seconds, sum(len(positions) for s in left for positions in s.left.values()))
+
+    def _nothing_left(self) -> bool:
+        """Whether rows and decisions say so, too: a name may have been made by somebody who had not
+        heard of the last decision."""
+        return not self._take_news() and all(s.confirm() for s in self._standings)
 
     def _take_news(self) -> bool:
         """Whether people have decided anything; if so, what is left is reckoned anew."""

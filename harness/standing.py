@@ -46,6 +46,12 @@ class Standing:
     def complete(self) -> bool:
         return self.joined and not self.left
 
+    def confirm(self) -> bool:
+        """Whether it is complete by the rows alone; reads them, where names said it first."""
+        if self.complete and not all(self.recorded_over(p) for s in self._all.values() for p in s):
+            self.load()
+        return self.complete
+
     def begin(self) -> None:
         """Join a cell whose directory was just made: there is nothing to list."""
         self.touched = self.joined = True

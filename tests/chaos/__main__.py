@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.chaos.node import Defect, Node
+from tests.chaos.node import Defect, Node, read_only
 from tests.chaos.runs import BANK, CELLS, ScriptedRun, Violation
 
 TTL = 1.0
@@ -39,6 +39,9 @@ def main() -> int:
     if asked.mounts:
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "none", disk], check=True)
+        read_only(disk).mkdir()
+        subprocess.run(["mount", "--bind", disk, read_only(disk)], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", read_only(disk)], check=True)
     try:
         report = chaos(disk, folder, asked.faults, asked.every, asked.seed, asked.mounts)
     except (Violation, Defect) as broken:
@@ -48,7 +51,7 @@ def main() -> int:
         return 1
     print(report)
     if asked.mounts:
-        subprocess.run(["umount", "-l", disk], check=True)
+        subprocess.run(["umount", "-l", disk, read_only(disk)], check=True)
     shutil.rmtree(folder)
     return 0
 

@@ -30,7 +30,7 @@ from tests.chaos.worker import SIGNALS
 #: Fault -> how often, as a share of all. Those of the disk need a mount of their own.
 WEIGHTS = {
     "kill": 24, "freeze": 20, "freeze_at_row": 14, "jump": 12, "hide": 10, "lose": 8,
-    "everyone": 3, "remove": 4,
+    "everyone": 3, "remove": 3,
 }  # fmt: skip
 DISK_WEIGHTS = {"fill": 4, "read_only": 3}
 
@@ -100,8 +100,14 @@ class Slot:
 
 
 class Node:
-    """Args:
-    disk: the mount of the run directory's own that may be filled and made read-only.
+    """Workers of one run.
+
+    Args:
+        disk: the run's own mount, that may be filled and made read-only (see ``read_only``).
+
+    Attributes:
+        faults: how many of each kind were inflicted.
+        finished: a worker has found nothing left to do.
     """
 
     def __init__(
@@ -113,7 +119,7 @@ class Node:
         self.slots = [Slot(env, logs / f"worker{seed}-{k}.log") for k in range(workers)]
         self.faults: Counter[str] = Counter()
         self._repairs: list[tuple[float, Callable[[], None]]] = []
-        self.finished = False  # a worker has found nothing left
+        self.finished = False
 
     def work(self, faults: int, every_s: float, meanwhile: Callable[[int], None]) -> None:
         """Inflict ``faults``, one each ``every_s``; then let everything come to its end."""
@@ -203,7 +209,7 @@ class Node:
 
     def _long(self) -> float:
         """Mostly beyond the lease."""
-        return self._ttl * self._chance.uniform(0.5, 3.5)
+        return self._ttl * self._chance.uniform(0.5, 5.0)
 
     @staticmethod
     def _freeze(slot: Slot, until: float) -> None:
@@ -211,8 +217,8 @@ class Node:
         slot.thaw_at = until
 
     def _remove(self) -> None:
-        """Part of the leases: a cell, a shard, single names, or all of them."""
-        depth = self._chance.choice(("", "*", "*/*", "*/*/*", "*/*/*"))
+        """Part of the leases: single names, a shard, a cell, or all of them."""
+        depth = self._chance.choice(("", "*", "*/*", *["*/*/*"] * 7))
         found = sorted(self._leases.glob(depth)) if depth else [self._leases]
         for path in self._chance.sample(found, min(len(found), self._chance.randint(1, 5))):
             with contextlib.suppress(OSError):  # others write there meanwhile
@@ -230,11 +236,16 @@ class Node:
         self._repairs.append((time.monotonic() + self._long(), filler.unlink))
 
     def _make_read_only(self) -> None:
-        """Under the workers: what they open from now on is on a read-only mount."""
+        """What the workers open from now on is on a read-only mount of the same disk."""
+        assert self._disk
         disk = str(self._disk)
-        subprocess.run(["mount", "--bind", disk, disk], check=True)
-        subprocess.run(["mount", "-o", "remount,bind,ro", disk], check=True)
+        subprocess.run(["mount", "--bind", read_only(self._disk), disk], check=True)
         self._repairs.append((time.monotonic() + self._long(), lambda: _detach(disk)))
+
+
+def read_only(disk: Path) -> Path:
+    """Where the disk is mounted read-only beside itself, to be put over it in one step."""
+    return disk.with_name("read_only")
 
 
 def _detach(disk: str) -> None:

@@ -37,7 +37,8 @@ class ScriptedRun:
         self.env = {
             "PATH": os.environ["PATH"], "EVAL_ROOT": str(root), "STUDY_RUN": name,
             "POLICY_NAME": "expert", "SIMULATOR": "fake", "BENCH_CONFIG": "clean",
-            "EVAL_VIDEO": "none", "LEASE_TTL": str(ttl), "EVAL_RETRIES": "1000", "EVAL_LOST_RETRIES": "1000",
+            "EVAL_VIDEO": "none", "LEASE_TTL": str(ttl), "EVAL_RETRIES": "1000",
+            "EVAL_LOST_RETRIES": "1000",
         }  # fmt: skip
         self.selected = 0
         settings, _ = resolve(self.env)

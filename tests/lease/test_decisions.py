@@ -159,6 +159,15 @@ def test_a_worker_that_hears_of_a_reset_drops_what_it_runs(cluster: Cluster) -> 
     assert not member.claims.may_record(held)
 
 
+def test_nothing_is_left_only_if_rows_say_so(cluster: Cluster) -> None:
+    """A marker by somebody who had not heard of a retry, and died."""
+    waiting, deaf = cluster.join(BANK), cluster.join(BANK)
+    held = deaf.take()
+    assert isinstance(waiting.claims.next(), Wait)
+    deaf.claims.finish(held, "done")
+    assert waiting.take().attempt == 2
+
+
 def names(cluster: Cluster) -> list[str]:
     return sorted(path.name for path in cluster.paths.leases.glob("*/*/*"))
 

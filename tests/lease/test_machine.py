@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.lease.world import TTL, Worker, World
+from harness.decisions import RESET, RETRY, SKIP
+from tests.lease.world import TTL, Worker, World, clean
 
 
 class Calm(RuleBasedStateMachine):
@@ -24,6 +25,11 @@ class Calm(RuleBasedStateMachine):
     @rule(host=st.sampled_from(["h1", "h2"]), minibatch=st.sampled_from([1, 2, 3, 0]))
     def start(self, host: str, minibatch: int) -> None:
         self.world.start(host, minibatch)
+
+    @precondition(lambda self: len(self.living()) < 4)
+    @rule()
+    def clean(self) -> None:
+        self.world.start(program=clean)
 
     @precondition(lambda self: self.living())
     @rule(data=st.data(), count=st.integers(1, 12))
@@ -79,6 +85,10 @@ class Disturbed(Calm):
     @rule(data=st.data(), how=st.sampled_from(["error", "exists"]))
     def lose_answer(self, data: st.DataObject, how: str) -> None:
         self.world.lose_answer(self.pick(data), how)
+
+    @rule(do=st.sampled_from([RETRY, SKIP, RESET]), position=st.integers(0, 2), of=st.booleans())
+    def decide(self, do: str, position: int, of: bool) -> None:
+        self.world.decide(do, self.world.manifests[of], position)
 
     @rule(seed=st.integers(0, 99))
     def hide(self, seed: int) -> None:

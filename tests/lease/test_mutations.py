@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -10,12 +12,20 @@ from typing import Any
 import pytest
 
 from harness.claims import Batch, Claims
+from harness.decisions import Verdict
+from harness.errors import RollpoolError
 from harness.heartbeat import Heartbeat, Record
 from harness.lease import Claim, LeaseBook
 from harness.observer import Observer
+from harness.paths import RunPaths
 from harness.records import Row
 from tests.lease import world as w
-from tests.lease.test_protocol import calm_history, disturbed_history, late_history
+from tests.lease.test_protocol import (
+    calm_history,
+    disturbed_history,
+    late_history,
+    waiting_history,
+)
 
 SEEDS = 80
 
@@ -104,6 +114,54 @@ class HoldsDirectoriesOpen(w.View):
         return seen
 
 
+class AsksStat(w.View):
+    """Asks for the names that it expects instead of listing: what was once missing stays so."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.missing: set[Path] = set()
+
+    def names(self, directory: Path) -> list[str]:
+        seen = [name for name in super().names(directory) if directory / name not in self.missing]
+        if directory.parent.parent == w.RUN.leases:
+            expected = (f"{first}-{first}.1" for first in range(8))
+            self.missing |= {directory / name for name in expected if name not in seen}
+        return seen
+
+
+class SharesItsName(Heartbeat):
+    """Is called after its job and host, as the one before it was and the one beside it is."""
+
+    def __init__(self, paths: RunPaths, worker: str, *args: Any, **more: Any) -> None:
+        super().__init__(paths, worker.split("-")[0], *args, **more)
+
+    def _create(self) -> None:
+        with contextlib.suppress(RollpoolError):
+            super()._create()
+
+
+class BelievesSlurm(Observer):
+    """A node that SLURM reports as failed is dead, and SLURM reports the first host so."""
+
+    def dead(self, worker: str) -> bool:
+        failed = self._seen[worker].record["host"] == "h1" and self._self.boot_id != "h1"
+        return super().dead(worker) or failed
+
+
+class ForgetsFloors(w.Heard):
+    """Decides by numbers of attempts, but lets late rows of before a reset count."""
+
+    def of(self, manifest: str, position: int) -> Verdict:
+        return dataclasses.replace(super().of(manifest, position), floor=0)
+
+
+class CompactsWhatIsOpen(LeaseBook):
+    """Says that all is done which somebody has begun."""
+
+    def compact(self, shard: int, over: Callable[[int], bool]) -> int:
+        return super().compact(shard, lambda position: True)
+
+
 class NeverLooksAgain(Claims):
     def may_record(self, batch: Batch) -> bool:
         return True
@@ -133,11 +191,16 @@ BROKEN: dict[str, Broken] = {
     "liveness by comparing clocks": (
         {"heartbeat_type": TellsTheTime, "observer_type": ComparesClocks}, calm_history,
     ),
-    "an observer trusts its own gap": ({"observer_type": ConcludesFromItsOwnSleep}, calm_history),
+    "an observer trusts its gap": ({"observer_type": ConcludesFromItsOwnSleep}, waiting_history),
     "a pid of another namespace is proof": ({"observer_type": IgnoresNamespaces}, calm_history),
     "no listing after the claim": ({"book_type": BelievesItsClaim}, calm_history),
     "batches named by number": ({"book_type": BatchesAreAsLongAsMine}, calm_history),
     "listing through a held descriptor": ({"view_type": HoldsDirectoriesOpen}, calm_history),
+    "discovery by stat": ({"view_type": AsksStat}, calm_history),
+    "ids that come again": ({"heartbeat_type": SharesItsName}, waiting_history),
+    "SLURM's word on a failed node": ({"observer_type": BelievesSlurm}, calm_history),
+    "a reset without a floor": ({"decisions_type": ForgetsFloors}, disturbed_history),
+    "compaction of what is open": ({"book_type": CompactsWhatIsOpen}, calm_history),
     "removal before the claim": ({"book_type": RemovesTheDead}, disturbed_history),
     "no second look before recording": ({"claims_type": NeverLooksAgain}, disturbed_history),
     "marker before row": ({"program": marks_before_it_records}, calm_history),

@@ -6,10 +6,12 @@ The same cluster is driven by hypothesis in test_machine.py, which shrinks what 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from tests.lease.world import INTERVAL, TTL, Worker, World
+from harness.decisions import RESET, RETRY, SKIP
+from tests.lease.world import INTERVAL, TTL, Worker, World, clean
 
 
 def calm_history(world: World, seed: int) -> None:
@@ -17,12 +19,14 @@ def calm_history(world: World, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(chance.randint(20, 250)):
         roll = chance.random()
-        if not world.workers or (roll < 0.05 and len(world.workers) < 4):
+        if not world.workers or (roll < 0.05 and working(world.workers) < 4):
             world.start(chance.choice(("h1", "h2")), chance.choice((1, 1, 2, 3, 0)))
         elif roll < 0.25:
             world.advance()
         elif roll < 0.28:
             world.everyone_sleeps(chance.choice((TTL / 3, 3 * TTL)))
+        elif roll < 0.285:
+            world.start("h1", program=clean)
         else:
             worker = chance.choice(world.workers)
             for _ in range(chance.randint(1, 6)):
@@ -30,12 +34,16 @@ def calm_history(world: World, seed: int) -> None:
     world.settle_down()
 
 
+def working(workers: Sequence[Worker]) -> int:
+    return sum(worker.program is not clean for worker in workers)
+
+
 def disturbed_history(world: World, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(chance.randint(20, 250)):
         roll = chance.random()
         living = [worker for worker in world.workers if worker.living]
-        if not living or (roll < 0.05 and len(living) < 4):
+        if not living or (roll < 0.05 and working(living) < 4):
             world.start(chance.choice(("h1", "h2")), chance.choice((1, 1, 2, 3, 0)))
         elif roll < 0.25:
             world.advance()
@@ -47,6 +55,26 @@ def disturbed_history(world: World, seed: int) -> None:
             worker = chance.choice(living)
             for _ in range(chance.randint(1, 6)):
                 world.step(worker)
+    world.settle_down()
+
+
+def waiting_history(world: World, seed: int) -> None:
+    """One waits for what others hold; nobody dies, but all may sleep at once."""
+    chance = random.Random(seed)
+    holders = [world.start("h1") for _ in range(8)]
+    for holder in holders:
+        for _ in range(100):
+            if holder.at == "run":
+                break
+            world.step(holder)
+    waiting = world.start("h2")
+    for _ in range(chance.randint(40, 120)):
+        if chance.random() < 0.1:
+            world.everyone_sleeps(chance.choice((TTL / 3, 3 * TTL)))
+        else:
+            world.advance()
+        for _ in range(chance.randint(1, 8)):
+            world.step(waiting)
     world.settle_down()
 
 
@@ -68,8 +96,13 @@ def late_history(world: World, seed: int) -> None:
     world.settle_down()
 
 
+KINDS = (
+    "kill", "freeze", "freeze", "thaw", "thaw", "lose", "hide", "remove", "decide", "clean",
+)  # fmt: skip
+
+
 def disturb(world: World, worker: Worker, chance: random.Random) -> None:
-    what = chance.choice(("kill", "freeze", "freeze", "thaw", "thaw", "lose", "hide", "remove"))
+    what = chance.choice(KINDS)
     if what == "kill":
         world.kill(worker)
     elif what == "freeze":
@@ -80,6 +113,12 @@ def disturb(world: World, worker: Worker, chance: random.Random) -> None:
         worker.frozen = False
     elif what == "lose":
         world.lose_answer(worker, chance.choice(("error", "exists")))
+    elif what == "decide":
+        bank = chance.choice(world.manifests)
+        do = chance.choice((RETRY, SKIP, RESET, RESET))
+        world.decide(do, bank, chance.randrange(bank.selected))
+    elif what == "clean":
+        world.start("h2", program=clean)
     elif chance.random() < 0.3:
         world.hide(chance) if what == "hide" else world.remove_leases()
 
@@ -94,6 +133,16 @@ def test_calm(seed: int) -> None:
     world = World(scripted_errors={2: 1, 5: 9} if seed % 2 else {})
     try:
         calm_history(world, seed)
+        assert world.disturbances == 0
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_others_hold_is_waited_for(seed: int) -> None:
+    world = World()
+    try:
+        waiting_history(world, seed)
         assert world.disturbances == 0
     finally:
         world.close()

@@ -17,6 +17,8 @@ from typing import Any
 
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
+from harness.compaction import compact
+from harness.decisions import Decisions, Verdict
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, Process
 from harness.lease import Claim, LeaseBook
@@ -107,6 +109,10 @@ class View(Filesystem):
         self.read(file)
         self.disk.files[file] = data
 
+    def remove(self, name: Path) -> None:
+        self._before("remove", name)
+        self.disk.files.pop(name, None)
+
     def _before(self, what: str, path: Path) -> None:
         self.pause(what)
         if path.is_relative_to(RUN.leases):
@@ -127,7 +133,11 @@ class View(Filesystem):
 class Worker:
     """One worker: the loop of the real one around scripted episodes, in a thread of its own."""
 
-    def __init__(self, world: World, number: int, host: str, minibatch: int) -> None:
+    def __init__(
+        self, world: World, number: int, host: str, minibatch: int,
+        program: Callable[[Worker], None],
+    ) -> None:  # fmt: skip
+        self.program = program
         self.world, self.id, self.host, self._number = world, f"{host}-{number}", host, number
         self.frozen = self.killed = False
         self.at = ""  # the operation it stands before
@@ -148,16 +158,18 @@ class Worker:
         self.observer = world.observer_type(
             RUN.workers, TTL, fs=self.view, clock=self.clock, process=process, started=started
         )
-        standings = [
+        self.decisions = world.decisions_type(world, self.pause)
+        self.standings = [
             Standing(
                 m, range(m.selected), world.book_type(RUN.leases, _cell_dir(m), self.view),
-                Budget(RETRIES, LOST_RETRIES), world.read_rows, minibatch,
+                Budget(RETRIES, LOST_RETRIES, self.decisions), world.read_rows, minibatch,
             )
             for m in world.manifests
         ]  # fmt: skip
         self.claims = world.claims_type(
-            standings, RUN.leases, self.heartbeat, self.observer, self.record_lost,
-            fs=self.view, clock=self.clock, chance=random.Random(number),
+            self.standings, RUN.leases, self.heartbeat, self.observer, self.record_lost,
+            news=self.decisions.refresh, fs=self.view, clock=self.clock,
+            chance=random.Random(number),
         )  # fmt: skip
         self._thread.start()
 
@@ -205,7 +217,7 @@ class Worker:
         self._turn.acquire()
         try:
             if not self.killed:
-                self.world.program(self)
+                self.program(self)
                 self.outcome = "ended"
         except BaseException as ended:
             self.outcome = ended
@@ -261,6 +273,29 @@ def stubborn(call: Callable[[], Any]) -> Any:
             continue
 
 
+def clean(worker: Worker) -> None:
+    """Compacts, while others work."""
+    for _ in range(3):
+        worker.decisions.refresh()
+        stubborn(lambda: compact(worker.standings))
+        worker.pause("wait")
+    worker.heartbeat.end()
+
+
+class Heard(Decisions):
+    """The decisions that a worker has heard of."""
+
+    def __init__(self, world: World, pause: Callable[[str], None]) -> None:
+        super().__init__(RUN.decisions)
+        self._world, self._pause = world, pause
+        self._verdicts = dict(world.verdicts)
+
+    def refresh(self) -> bool:
+        self._pause("decisions")
+        before, self._verdicts = self._verdicts, dict(self._world.verdicts)
+        return before != self._verdicts
+
+
 class World:
     """See the module. The ``*_type`` arguments are for broken variants."""
 
@@ -268,7 +303,8 @@ class World:
         self, sizes: tuple[int, ...] = (6, 3), *, scripted_errors: dict[int, int] | None = None,
         claims_type: type[Claims] = Claims, heartbeat_type: type[Heartbeat] = Heartbeat,
         observer_type: type[Observer] = Observer, book_type: type[LeaseBook] = LeaseBook,
-        view_type: type[View] = View, program: Callable[[Worker], None] = program,
+        view_type: type[View] = View, decisions_type: type[Heard] = Heard,
+        program: Callable[[Worker], None] = program,
         counted: Callable[[Any], dict[Any, Row]] = counted,
     ) -> None:  # fmt: skip
         self.manifests = [manifest("ab"[i], size) for i, size in enumerate(sizes)]
@@ -277,18 +313,24 @@ class World:
         self.processes: set[Process] = set()
         self.runs: Counter[tuple[str, int]] = Counter()
         self.handed: list[tuple[Worker, Batch]] = []
+        self.verdicts: dict[tuple[str, int], Verdict] = {}
         self.disturbances = self._checked = 0
         self.deceived = False  # names were hidden or removed: a listing proves nothing
         self.claims_type, self.heartbeat_type, self.observer_type = (
             claims_type, heartbeat_type, observer_type,
         )  # fmt: skip
         self.book_type, self.view_type, self.program = book_type, view_type, program
+        self.decisions_type = decisions_type
         self._counted, self._errors = counted, scripted_errors or {}
 
     # What happens to the cluster.
 
-    def start(self, host: str = "h1", minibatch: int = 1) -> Worker:
-        worker = Worker(self, len(self.workers) + 1, host, minibatch)
+    def start(
+        self, host: str = "h1", minibatch: int = 1,
+        program: Callable[[Worker], None] | None = None,
+    ) -> Worker:  # fmt: skip
+        number = len(self.workers) + 1
+        worker = Worker(self, number, host, minibatch, program or self.program)
         self.workers.append(worker)
         return worker
 
@@ -332,11 +374,27 @@ class World:
         self.deceived = True
         self.disk.remove(top)
 
-    def settle_down(self, steps: int = 20000) -> None:
-        """No more faults: everybody thaws, somebody lives, and time passes until all have ended."""
+    def decide(self, do: str, of: Manifest, position: int) -> None:
+        """Somebody decides about an episode, by what can be seen now."""
+        self.disturbances += 1
+        book = LeaseBook(RUN.leases, _cell_dir(of), View(self.disk, lambda what: None))
+        book.refresh(0)
+        episode = (of.hash, position)
+        attempts = [claim.attempt for claim in book.covering(position)]
+        attempts += [r.attempt for r in self.rows if (r.manifest, r.position) == episode]
+        before = self.verdicts.get(episode, Verdict())
+        self.verdicts[episode] = before.then(do, max(attempts, default=0), "as scripted")
+
+    def settle_down(self) -> None:
+        """No more faults: everybody thaws and time passes until all have ended; then somebody
+        comes who has heard of everything."""
+        self._to_the_end()
+        self.start("h3")
+        self._to_the_end()
+        self.check_counts()
+
+    def _to_the_end(self, steps: int = 20000) -> None:
         self.disk.hidden = set()
-        if not any(worker.living for worker in self.workers):
-            self.start()
         for worker in self.workers:
             worker.frozen, worker.view.lose = False, None
         for count in range(steps):
@@ -349,7 +407,6 @@ class World:
         else:
             raise Violation("the work never ends")
         self.check()
-        self.check_counts()
 
     def close(self) -> None:
         for worker in self.workers:
@@ -373,7 +430,10 @@ class World:
         return "success" if position % 2 else "fail"
 
     def superseded(self, worker: Worker, mine: Batch) -> bool:
-        """Whether somebody else was given part of a batch after ``worker`` was."""
+        """Whether somebody else was given part of a batch after ``worker`` was; a batch of an
+        earlier generation is nobody's to lose."""
+        if any(self._floor(mine.manifest, position) >= mine.attempt for position in mine.positions):
+            return False
         index = max(i for i, item in enumerate(self.handed) if item == (worker, mine))
         return any(
             other is not worker and batch.manifest == mine.manifest
@@ -390,13 +450,16 @@ class World:
         if len(self.disk.files) != self._checked:
             self._check_markers()
             self._checked = len(self.disk.files)
+        lost = [r for r in self.rows if r.error and r.error["kind"] == "lost"]
+        if lost and not self.disturbances:
+            raise Violation(f"nobody died, but position {lost[0].position} is recorded as lost")
         errors = Counter((r.manifest, r.position) for r in self.rows if r.error)
         for episode, count in self.runs.items():
             if count > 1 + errors[episode] + self.disturbances:
                 raise Violation(f"{episode} ran {count} times, {self.disturbances} disturbances")
 
     def check_complete(self, worker: Worker) -> None:
-        budget = self._budget()
+        budget = self._budget(worker.decisions)
         for m in self.manifests:
             missing = [p for p in range(m.selected) if not budget.over(m.hash, p)]
             if missing:
@@ -404,27 +467,35 @@ class World:
 
     def check_counts(self) -> None:
         """Once and rightly: a settled episode counts by what it came to, whatever went wrong."""
-        best, budget = self._counted(self.rows), self._budget()
+        decisions = Heard(self, lambda what: None)
+        best, budget = self._counted(decisions.current(self.rows)), self._budget(decisions)
         for m in self.manifests:
             for p in range(m.selected):
+                if (m.hash, p) not in best:
+                    if not decisions.of(m.hash, p).skipped:
+                        raise Violation(f"position {p} has no row that counts")
+                    continue
                 outcome = best[m.hash, p].outcome
                 right = self.expected(p) if budget.settled(m.hash, p) else "error"
                 if outcome != right:
                     raise Violation(f"position {p} counts as {outcome} instead of {right}")
 
+    def _floor(self, of: Manifest, position: int) -> int:
+        return self.verdicts.get((of.hash, position), Verdict()).floor
+
     def _check_markers(self) -> None:
-        budget = self._budget()
+        budget = self._budget(None)
         for m in self.manifests:
             for path in self.disk.files:
                 if path.suffix == ".done" and path.parent.parent.name == _cell_dir(m):
                     claim = Claim.parse("", 0, path.stem)
                     assert claim
                     for p in range(claim.first, claim.last + 1):
-                        if not budget.over(m.hash, p):
+                        if not budget.over(m.hash, p) and (m.hash, p) not in self.verdicts:
                             raise Violation(f"{path.name} is marked, position {p} has no row")
 
-    def _budget(self) -> Budget:
-        budget = Budget(RETRIES, LOST_RETRIES)
+    def _budget(self, decisions: Decisions | None) -> Budget:
+        budget = Budget(RETRIES, LOST_RETRIES, decisions)
         for made in self.rows:
             budget.add(made)
         return budget
