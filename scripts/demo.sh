@@ -7,7 +7,7 @@
 # runs/demo_expert), and prints their success tables and where the videos are. Run it again to
 # resume: episodes that have a result are not repeated.
 #   --workers N    lease workers at a time (default: one per two cores, at least 2)
-#   EVAL_TEST_NUM  episodes per task (default: 3)
+#   EVAL_TEST_NUM  episodes per task (default: 2)
 set -euo pipefail
 
 # shellcheck source=env.sh
@@ -57,7 +57,7 @@ main() {
   cd "$EVAL_ROOT"
   bash scripts/setup.sh
   setup_s=$SECONDS
-  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-3}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
+  export EVAL_TEST_NUM="${EVAL_TEST_NUM:-2}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
   mkdir -p runs
   rollpool queue -o runs/demo_queue.txt
   for policy in expert tinyvla; do
