@@ -184,3 +184,29 @@ def test_a_second_launch_with_other_settings_is_refused(home: Home) -> None:
     code, _, err = home.call("run", "sealed", POLICY_NAME="random")
     assert code == 2
     assert "POLICY_NAME is expert in the run and random now" in err
+
+
+@pytest.mark.slow
+def test_decisions_about_a_run_are_worked_off_by_the_next(home: Home) -> None:
+    queue = str(home.queue("reach_goal", "crash_in_step", seeds=range(1, 3)))
+    code, _, _ = home.call("run", "decided", "--queue", queue, EVAL_RETRIES="0")
+    assert code == 1
+    assert Counter(row.task for row in home.rows("decided")) == {
+        "reach_goal": 4, "crash_in_step": 4,
+    }  # fmt: skip
+    code, _, err = home.call("run", "decided", EVAL_RETRIES="3")
+    assert code == 2 and "EVAL_RETRIES is 0 in the run and 3 now" in err
+    assert home.call("retry", "decided", "--scene", "hill")[0] == 0
+    home.call("run", "decided")
+    assert Counter(row.scene for row in home.rows("decided") if row.error) == {
+        "hill": 4, "plane": 2,
+    }  # fmt: skip
+    code, _, err = home.call("run", "decided", EVAL_RESUME_SEEDS="0")
+    assert code == 2 and "rollpool reset decided --all" in err
+    assert home.call("reset", "decided", "--all")[0] == 0
+    assert home.call("skip", "decided", "--task", "crash_in_step")[0] == 0
+    home.call("run", "decided", EVAL_RESUME_SEEDS="0")
+    attempts = Counter(row.attempt for row in home.rows("decided") if row.task == "reach_goal")
+    assert attempts == {1: 4, 2: 4}
+    assert home.call("compact", "decided")[0] == 0
+    assert len(list((home.path / "runs/decided/queue.txt.leases").glob("*/*/*"))) == 2
