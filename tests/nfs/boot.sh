@@ -3,7 +3,7 @@
 #
 # The machine is a User-Mode-Linux kernel whose root is the host's file system. Kernel parameters
 # arrive as environment: MACHINE (1, 2, ...), WORK (a folder of the host: command, output, exit
-# code), EXPORT (mounted at the path that it has on the host), OPTIONS (of the mount).
+# code), CHECKOUT (this repository), EXPORT (mounted at the path that it has on the host), OPTIONS (of the mount).
 set -eu
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -11,6 +11,15 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 private() {
   local folder
   for folder in "$@"; do mount -t tmpfs none "$folder"; done
+}
+
+# keep_checkout: a checkout below /tmp stays where it is on a /tmp of the machine's own.
+keep_checkout() {
+  mkdir /run/checkout
+  mount --bind "$CHECKOUT" /run/checkout
+  private /tmp
+  mkdir -p "$CHECKOUT"
+  mount --bind /run/checkout "$CHECKOUT"
 }
 
 network() {
@@ -35,7 +44,8 @@ main() {
   local code=0
   mount -t proc none /proc
   mount -t sysfs none /sys
-  private /run /tmp /dev/shm
+  private /run /dev/shm
+  keep_checkout
   network
   mount_export
   bash "$WORK/command" >"$WORK/output.$MACHINE" 2>&1 || code=$?

@@ -124,7 +124,8 @@ def _boot(number: int, asked: argparse.Namespace) -> subprocess.Popen[bytes]:
              "con0=null,fd:1", "con1=null,fd:1", "quiet",
              f"vec0:transport=tap,ifname={tap},depth=64,mac=02:00:00:00:01:{number:02x}",
              f"MACHINE={number}", f"WORK={asked.work}", f"EXPORT={asked.export}",
-             f"OPTIONS={asked.options}", "--", str(Path(__file__).with_name("boot.sh").resolve())],
+             f"OPTIONS={asked.options}", f"CHECKOUT={os.getcwd()}", "--",
+             str(Path(__file__).with_name("boot.sh").resolve())],
             stdin=subprocess.DEVNULL, stdout=console, stderr=console,
             env={**os.environ, "HOME": str(asked.work)},
         )  # fmt: skip
