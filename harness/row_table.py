@@ -53,6 +53,7 @@ class RowTable:
         self._db = duckdb.connect(f"{self._folder.name}/rows.duckdb")
         self._db.execute(f"SET memory_limit = '{_MEMORY}'")
         self._db.execute("SET preserve_insertion_order = false")
+        self._db.execute("SET enable_progress_bar = false")  # it would go to stdout
         self._db.execute(f"CREATE TABLE rows ({_COLUMNS})")
         self._db.execute("CREATE SEQUENCE ranks")
         self._db.execute(
