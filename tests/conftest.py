@@ -11,8 +11,8 @@ from hypothesis import settings
 settings.register_profile("rollpool", deadline=None, derandomize=True)
 settings.load_profile("rollpool")
 
-#: A SLURM cluster, NFS clients, hundreds of faults, a million rows (over 600 MB at present): run with
-#: ``ROLLPOOL_CLUSTER_TESTS=1`` until all of it has been shown to hold on an idle machine.
+#: A SLURM cluster, NFS clients, hundreds of faults, a million rows (over 600 MB at present): run
+#: with ``ROLLPOOL_CLUSTER_TESTS=1`` until all of it has been shown to hold on an idle machine.
 CLUSTER = ("slurm", "nfs", "chaos")
 HUGE = "test_a_million_rows_take_seconds_and_bounded_memory"
 
