@@ -23,7 +23,8 @@ from harness.population import Cell, Manifest
 from harness.records import metrics_files
 from harness.report import Counted, Hole
 from harness.robopro_results import counted_foreign, episode_files, read_foreign
-from harness.row_table import Attempt, RowTable
+from harness.row_queries import Attempt
+from harness.row_table import RowTable
 from harness.run import read_record
 
 
@@ -197,7 +198,9 @@ def _add_sealed(
 
 def _add_row(into: ConfigResults, tried: Sequence[Attempt], budget: Budget) -> None:
     """The counted one of an episode's rows; of errors, the last."""
-    row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
+    row = tried[0]
+    if row.error:
+        row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
     common = {**_place(row), "position": row.position, "manifest": row.manifest}
     if row.success is not None:
         into.counted.append(

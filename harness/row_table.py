@@ -11,50 +11,46 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 
 from harness.decisions import Decisions
-from harness.records import ERROR_KINDS, FORMAT, OUTCOMES, SCHEMA, Row, counted, read_file
+from harness.records import Row, counted, read_file
+from harness.row_queries import (
+    COLUMNS,
+    COUNTED,
+    CURRENT,
+    ERRORS,
+    OTHERS,
+    READ,
+    TIES,
+    Attempt,
+)
 
-_MEMORY = "256MB"
+_MEMORY, _MUCH = "192MB", "2GB"
+_THREADS = 2  # each reads with buffers of 32 MB
 _CHUNK = 1 << 20
 _FETCH = 4096
-
-
-class Attempt(NamedTuple):
-    """What reports need of a row."""
-
-    manifest: str
-    position: int
-    attempt: int
-    worker: str
-    host: str
-    scene: str
-    task: str
-    task_config: str
-    seed: int
-    success: bool | None
-    hard_success: bool | None
-    collision: bool | None
-    video: str | None
-    error: Mapping[str, Any] | None
-    rows: int = 1  # of its episode, itself included
+#: The leading fields of an ``Attempt``, of which many rows have the same.
+_SHARED = 8
 
 
 class RowTable:
-    """The rows of metrics files, as of the last ``refresh``."""
+    """The rows of metrics files, as of the last ``refresh``; ``close`` it, or let it go."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="rollpool-rows-")
         self._db = duckdb.connect(f"{self._folder.name}/rows.duckdb")
+        self.close = weakref.finalize(self, _dispose, self._db, self._folder)
         self._db.execute(f"SET memory_limit = '{_MEMORY}'")
+        self._db.execute(f"SET threads = {_THREADS}")
         self._db.execute("SET preserve_insertion_order = false")
         self._db.execute("SET enable_progress_bar = false")  # it would go to stdout
-        self._db.execute(f"CREATE TABLE rows ({_COLUMNS})")
+        self._db.execute(f"CREATE TABLE rows ({COLUMNS})")
         self._db.execute("CREATE SEQUENCE ranks")
         self._db.execute(
             "CREATE TABLE sealed (manifest VARCHAR, rank BIGINT DEFAULT nextval('ranks'))"
@@ -88,7 +84,7 @@ class RowTable:
         self._db.execute("DELETE FROM sealed")
         if order:
             self._db.execute("INSERT INTO sealed (manifest) SELECT unnest(?)", [list(order)])
-        others = [m for (m,) in self._db.execute(_OTHERS).fetchall()]
+        others = [m for (m,) in self._db.execute(OTHERS).fetchall()]
         wanted = iter([*order, *others])
         for manifest, counted_rows in itertools.groupby(self._counted(), lambda row: row.manifest):
             for other in wanted:
@@ -101,7 +97,7 @@ class RowTable:
 
     def _counted(self) -> Iterator[Attempt]:
         contested = self._contested()
-        for attempt in self._fetch(_COUNTED):
+        for attempt in self._fetch(COUNTED):
             best = contested.get((attempt.manifest, attempt.position))
             if best and (best.attempt, best.worker) == (attempt.attempt, attempt.worker):
                 attempt = reduced(best, attempt.rows)
@@ -110,13 +106,13 @@ class RowTable:
     def errors(self) -> dict[tuple[str, int], list[Attempt]]:
         """All rows of the episodes that have none but errors."""
         found: dict[tuple[str, int], list[Attempt]] = {}
-        for attempt in self._fetch(_ERRORS):
+        for attempt in self._fetch(ERRORS):
             found.setdefault((attempt.manifest, attempt.position), []).append(attempt)
         return found
 
     def older(self) -> int:
         """How many rows belong to an earlier generation."""
-        current = self._one(f"SELECT count(*) {_CURRENT}")
+        current = self._one(f"SELECT count(*) {CURRENT}")
         return int(self._one("SELECT count(*) FROM rows") - current)
 
     def identities(self) -> dict[str, set[str]]:
@@ -124,7 +120,7 @@ class RowTable:
         names = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
         found = {}
         for name in names:
-            values = self._db.execute(f"SELECT DISTINCT {name} {_CURRENT}").fetchall()
+            values = self._db.execute(f"SELECT DISTINCT {name} {CURRENT}").fetchall()
             found[name] = {str(value) for (value,) in values}
         return found
 
@@ -132,7 +128,7 @@ class RowTable:
         """Episodes with an outcome that ended in the ``window`` seconds before ``now``, and when
         the first of them began."""
         query = (
-            f"SELECT count(*), min(started) {_CURRENT} AND success IS NOT NULL "
+            f"SELECT count(*), min(started) {CURRENT} AND success IS NOT NULL "
             "AND finished <= ? AND finished > ?"
         )
         count, began = self._db.execute(query, [now, now - window]).fetchall()[0]
@@ -140,25 +136,23 @@ class RowTable:
 
     def last_end(self) -> float | None:
         """When the last episode ended."""
-        end = self._one(f"SELECT max(finished) {_CURRENT}")
+        end = self._one(f"SELECT max(finished) {CURRENT}")
         return None if end is None else float(end)
-
-    def close(self) -> None:
-        """Remove the temporary file."""
-        self._db.close()
-        self._folder.cleanup()
 
     def _one(self, query: str) -> Any:
         return self._db.execute(query).fetchall()[0][0]
 
     def _fetch(self, query: str) -> Iterator[Attempt]:
-        result = self._db.cursor().execute(query)
-        while chunk := result.fetchmany(_FETCH):
-            for values in chunk:
-                attempt = Attempt(*values)
-                if attempt.error is not None:
-                    attempt = attempt._replace(error=json.loads(str(attempt.error)))
-                yield attempt
+        same: dict[Any, Any] = {}  # one string for all rows that hold it
+        with self._db.cursor() as cursor:  # others ask the connection meanwhile
+            cursor.execute(query)
+            while chunk := cursor.fetchmany(_FETCH):
+                for values in chunk:
+                    shared = map(same.setdefault, values[:_SHARED], values[:_SHARED])
+                    attempt = Attempt._make([*shared, *values[_SHARED:]])
+                    if attempt.error is not None:
+                        attempt = attempt._replace(error=json.loads(str(attempt.error)))
+                    yield attempt
 
     def _forget(self, files: Sequence[Path]) -> None:
         numbers = [self._numbers[file] for file in files if file in self._numbers]
@@ -174,7 +168,11 @@ class RowTable:
             return []
         numbers = [self._numbers.setdefault(file, len(self._numbers)) for file in sources.values()]
         names = [str(source) for source in sources]
-        self._db.execute(_READ, [names, names, numbers])
+        try:
+            self._db.execute(READ, [names, names, numbers])
+        except duckdb.OutOfMemoryException:  # lines of many megabytes
+            self._db.execute(f"SET memory_limit = '{_MUCH}'")
+            self._db.execute(READ, [names, names, numbers])
         kept = dict(self._db.execute("SELECT file, count(*) FROM rows GROUP BY file").fetchall())
         bad = [
             file for source, file in sources.items()
@@ -199,16 +197,19 @@ class RowTable:
 
     def _contested(self) -> dict[tuple[str, int], Row]:
         """Episodes of which one worker wrote two rows for one attempt, and the one that counts."""
-        contested: dict[tuple[str, int], Row] = {}
+        tied: dict[tuple[str, int], list[Row]] = {}
         files = {number: file for file, number in self._numbers.items()}
-        for manifest, position, numbers in self._db.execute(_TIES).fetchall():
-            rows = [
-                row
-                for number in sorted(numbers) for row in read_file(files[number])
-                if (row.manifest, row.position) == (manifest, position)
-            ]  # fmt: skip
-            contested.update(counted(rows))
-        return contested
+        for manifest, position, number in self._db.execute(TIES).fetchall():
+            rows = tied.setdefault((manifest, position), [])
+            rows += (row for row in read_file(files[number])
+                     if (row.manifest, row.position) == (manifest, position))  # fmt: skip
+        return {episode: counted(rows)[episode] for episode, rows in tied.items()}
+
+
+def _dispose(db: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[str]) -> None:
+    """The database before its file."""
+    db.close()
+    folder.cleanup()
 
 
 def reduced(row: Row, rows: int = 1) -> Attempt:
@@ -229,96 +230,3 @@ def _lines(file: Path) -> int:
             count += chunk.count(b"\n")
             last = chunk[-1:]
     return count if last == b"\n" else -1
-
-
-_SQL_TYPES = {
-    int: "'UBIGINT', 'BIGINT'", float: "'DOUBLE'", str: "'VARCHAR'", bool: "'BOOLEAN'",
-    list: "'ARRAY'", dict: "'OBJECT'",
-}  # fmt: skip
-
-
-def _valid() -> str:
-    """SQL that holds for no line which ``Row.from_json`` would refuse."""
-    checks = []
-    for name, (kinds, default) in SCHEMA.items():
-        types = ", ".join(_SQL_TYPES[kind] for kind in kinds if kind in _SQL_TYPES)
-        check = f"json_type({name}) IN ({types})"
-        if float in kinds:
-            check += f" AND isfinite(try_cast({name} AS DOUBLE))"
-        optional = type(None) in kinds or default
-        checks.append(f"({name} IS NULL OR ({check}))" if optional else f"({check})")
-    outcomes = " OR ".join(
-        f"(outcome = '\"{outcome}\"' AND success IS NOT DISTINCT FROM {_sql(success)})"
-        for outcome, success in OUTCOMES.items()
-    )
-    kinds_ = ", ".join(f"'{kind}'" for kind in ERROR_KINDS)
-    checks += [
-        f"({outcomes})",
-        "((outcome = '\"error\"') = (error IS NOT NULL))",
-        f"(error IS NULL OR json_extract_string(error, '$.kind') IN ({kinds_}))",
-        f"(format IS NULL OR format::BIGINT <= {FORMAT})",
-        "position::BIGINT >= 0 AND attempt::BIGINT >= 1",
-        "(collision_names IS NULL OR collision_names = '[]'"
-        " OR list_bool_and([json_type(name) = 'VARCHAR'"
-        " FOR name IN json_extract(collision_names, '$[*]')]))",
-    ]
-    return " AND ".join(checks)
-
-
-def _sql(success: bool | None) -> str:
-    return "NULL" if success is None else f"'{str(success).lower()}'"
-
-
-_COLUMNS = (
-    "file INTEGER, manifest VARCHAR, position BIGINT, attempt BIGINT, worker VARCHAR, host VARCHAR,"
-    " scene VARCHAR, task VARCHAR, task_config VARCHAR, seed BIGINT, success BOOLEAN,"
-    " hard_success BOOLEAN, collision BOOLEAN, video VARCHAR, error VARCHAR, started DOUBLE,"
-    " finished DOUBLE, policy VARCHAR, checkpoint VARCHAR, simulator VARCHAR,"
-    " settings_hash VARCHAR, code_hash VARCHAR"
-)
-
-_PLAIN = ("manifest", "worker", "host", "scene", "task", "task_config")
-_SELECTED = (
-    *(f"{name}->>'$'" for name in _PLAIN[:1]),
-    "position::BIGINT", "attempt::BIGINT",
-    *(f"{name}->>'$'" for name in _PLAIN[1:]),
-    "seed::BIGINT", "success::BOOLEAN", "hard_success::BOOLEAN",
-    "collision_count::BIGINT > 0", "video->>'$'", "error", "started::DOUBLE", "finished::DOUBLE",
-    "policy->>'$'", "checkpoint", "simulator->>'$'", "settings_hash->>'$'", "code_hash->>'$'",
-)  # fmt: skip
-
-_FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
-_READ = f"""
-INSERT INTO rows SELECT number, {", ".join(_SELECTED)}
-FROM read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
-               columns = {{{_FIELDS}}})
-JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
-WHERE {_valid()}
-"""
-
-_CURRENT = """
-FROM rows LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
-"""
-_KEY = "success IS NOT NULL, attempt, worker"
-_BEST = f"""
-SELECT max_by(rows.rowid, row({_KEY})) AS id, count(*) AS tried,
-       bool_or(success IS NOT NULL) AS settled, manifest, position
-{_CURRENT} GROUP BY manifest, position
-"""
-_REDUCED = ", ".join(f"rows.{name}" for name in Attempt._fields[:-1])
-_COUNTED = f"""
-SELECT {_REDUCED}, tried FROM rows JOIN ({_BEST}) AS best ON rows.rowid = best.id
-LEFT JOIN sealed ON sealed.manifest = rows.manifest
-WHERE settled ORDER BY rank NULLS LAST, rows.manifest, rows.position
-"""
-_OTHERS = f"""
-SELECT DISTINCT manifest {_CURRENT} AND manifest NOT IN (SELECT manifest FROM sealed) ORDER BY 1
-"""
-_ERRORS = f"""
-SELECT {_REDUCED}, tried FROM rows JOIN ({_BEST}) AS best USING (manifest, position)
-LEFT JOIN floors USING (manifest, position) WHERE NOT settled AND attempt > coalesce(floor, 0)
-"""
-_TIES = f"""
-SELECT manifest, position, list(DISTINCT file) {_CURRENT}
-GROUP BY manifest, position, {_KEY} HAVING count(*) > 1
-"""

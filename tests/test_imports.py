@@ -27,8 +27,8 @@ LAYERS = {
     " rendering video episode channel simulator_client",
     "worker": "children simulator_process server_process model_link rig serve worker pool node"
     " node_checks known_episode doctor node_store relocate fanout staging stage_plan local_root",
-    "reports": "report report_files tables results row_table deciding robopro_results organize"
-    " status status_page submission cleaning commands cli",
+    "reports": "report report_files tables results row_queries row_table deciding robopro_results"
+    " organize status status_page submission cleaning commands cli",
 }
 
 #: What each layer may import beside itself.

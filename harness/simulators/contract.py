@@ -27,7 +27,7 @@ import numpy as np
 COUNTERTOP, LEFT_WRIST, RIGHT_WRIST, DEMO = "countertop", "left_wrist", "right_wrist", "demo"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Episode:
     """One line of a sealed manifest: everything that identifies an episode.
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from harness.decisions import Decisions, decide
 from harness.paths import Root
 from harness.records import SCHEMA, Row, counted, read_file
-from harness.row_table import Attempt, RowTable, reduced
+from harness.row_queries import Attempt
+from harness.row_table import RowTable, reduced
 from tests.lease.world import manifest, row
 from tests.report.handmade import HandMade
 
