@@ -8,6 +8,7 @@ Tests put a filesystem here that delays, hides, loses answers and crashes its ca
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -31,7 +32,8 @@ class Filesystem:
         return True
 
     def create(self, file: Path, data: bytes = b"") -> bool:
-        """Create ``file`` with its data on disk; False, and unchanged, if it exists."""
+        """Create ``file`` with its data on disk, or not at all; False, and unchanged, if it
+        exists."""
         try:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
@@ -39,6 +41,10 @@ class Filesystem:
         try:
             if data:
                 _write(descriptor, data)
+        except OSError:
+            with contextlib.suppress(OSError):  # a name without its data would say nothing
+                os.unlink(file)
+            raise
         finally:
             os.close(descriptor)
         return True

@@ -56,6 +56,7 @@ class Observer:
         self._unnamed: dict[str, float] = {}
         self._looked: float | None = None
         self._looks = 0
+        self._unreadable: set[str] = set()
 
     def look(self) -> None:
         """See who has moved. Call it as often as you like: the records are read once an interval,
@@ -113,9 +114,9 @@ class Observer:
         """Whether its record may have changed: never that of one that is gone. Who is dead by
         silence alone may thaw, and must be seen to before a claim of its would seem abandoned."""
         seen = self._seen.get(worker)
-        if seen is None or not seen.dead:
-            return True
-        return not seen.final and self._looks % _RARELY == 0
+        if seen is None:
+            return worker not in self._unreadable or self._looks % _RARELY == 0
+        return not seen.dead or (not seen.final and self._looks % _RARELY == 0)
 
     @staticmethod
     def _credit(gap: float, interval: float) -> float:
@@ -126,6 +127,7 @@ class Observer:
         try:
             record = json.loads(self._fs.read(self._workers / f"{worker}.json"))
         except (OSError, ValueError):
+            self._unreadable.add(worker)
             return  # unlinked, unreachable or half written: it has not moved
         sighting = self._seen.setdefault(worker, _Sighting(record))
         if record["counter"] != sighting.record["counter"]:

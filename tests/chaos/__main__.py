@@ -66,7 +66,8 @@ def chaos(disk: Path, logs: Path, faults: int, every: float, seed: int, mounts: 
         """Keep some work ahead of the workers until the faults are through."""
         if node.finished and run.selected < BANK:
             node.finished = False
-            run.select(run.selected + MORE)
+            if run.lines() >= len(CELLS) * run.selected:
+                run.select(run.selected + MORE)
 
     try:
         node.work(faults, every, extend)

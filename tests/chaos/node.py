@@ -34,8 +34,8 @@ WEIGHTS = {
 }  # fmt: skip
 DISK_WEIGHTS = {"fill": 4, "read_only": 3}
 
-#: What a worker that nothing but the protocol stopped may end with: done, or refused by its disk.
-GOOD_ENDS = (0, 2)
+#: Before a worker that was refused is started again.
+RESPITE_S = 0.5
 
 
 class Defect(AssertionError):
@@ -50,6 +50,7 @@ class Slot:
         self._env, self.log = env, log
         self.pid: int | None = None
         self.thaw_at: float | None = None  # it stands still until then
+        self.start_at = 0.0
         self.killed = False
 
     def at_work(self, workers: Path) -> bool:
@@ -163,7 +164,7 @@ class Node:
             if slot.pid is not None and slot.thaw_at is not None and slot.thaw_at <= now:
                 slot.thaw_at = None
                 slot.send(signal.SIGCONT)
-            if slot.pid is None and restart:
+            if slot.pid is None and restart and slot.start_at <= now:
                 slot.start()
 
     def end(self) -> None:
@@ -178,7 +179,9 @@ class Node:
     def _judge(self, slot: Slot, code: int) -> None:
         if code == 0:
             self.finished = True
-        elif not slot.killed and code not in GOOD_ENDS and -code not in SIGNALS.values():
+        elif code == 2:  # a disk does not heal by asking again at once
+            slot.start_at = time.monotonic() + RESPITE_S
+        elif not slot.killed and -code not in SIGNALS.values():
             raise Defect(f"a worker ended with {code}: {slot.log.read_text()[-3000:]}")
 
     def _inflict(self) -> None:

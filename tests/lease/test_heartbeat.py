@@ -42,6 +42,40 @@ def paths(tmp_path: Path) -> RunPaths:
     return RunPaths(tmp_path)
 
 
+def test_a_file_that_cannot_be_filled_is_not_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.pwrite", lambda descriptor, data, at: len(data) - 1)
+    with pytest.raises(OSError, match="the disk is full"):
+        Filesystem().create(tmp_path / "file", b"data")
+    assert not (tmp_path / "file").exists()
+
+
+def test_who_is_gone_or_unreadable_costs_next_to_nothing(tmp_path: Path) -> None:
+    """A hundred dead workers of other hosts must not slow down who lives."""
+    paths, now, read = RunPaths(tmp_path), [0.0], list[str]()
+
+    class Counted(Filesystem):
+        def read(self, file: Path) -> bytes:
+            read.append(file.stem)
+            return super().read(file)
+
+    observer = Observer(paths.workers, ttl=10.0, fs=Counted(), clock=lambda: now[0])
+    elsewhere = Process("elsewhere", "ns", 1, 1)
+    Heartbeat(paths, "silent-1-aa", ttl=10.0, process=elsewhere)
+    Heartbeat(paths, "gone-1-aa", ttl=10.0, process=elsewhere).beat(state="ended")
+    (paths.workers / "torn-1-aa.json").write_bytes(b"")
+    for _ in range(12):
+        observer.look()
+        now[0] += 1.0
+    assert observer.dead("silent-1-aa")
+    read.clear()
+    for _ in range(50):
+        observer.look()
+        now[0] += 1.0
+    assert sorted(read) == ["silent-1-aa"] * 10 + ["torn-1-aa"] * 10
+
+
 def test_claim_names_are_read_back_and_others_are_not() -> None:
     claim = Claim("cell", 2, 256, 259, 3)
     assert Claim.parse("cell", 2, claim.name) == claim
