@@ -149,6 +149,7 @@ class Claims:
             return False
         if lapses == self._lapses:
             return True
+        self._heartbeat.beat(state="running")  # before the listing, see _live_again
         book = standing.book
         book.refresh(batch.claim.shard)
         if book.marked(batch.claim, RELEASED) or self._taken(book, batch.claim):
@@ -263,6 +264,9 @@ class Claims:
         standing.digest(shard_of(first))
         if claim is None:
             return None
+        if dead and self._live_again(dead):
+            standing.finish(claim, RELEASED)
+            return None
         self._heartbeat.beat(claim=str(claim), episode=None, step=0, state="running")
         self._idle = False
         if self._clock() - began > self._heartbeat.ttl / 2:
@@ -275,6 +279,12 @@ class Claims:
             return batch
         self.finish(batch, RELEASED if batch.positions else DONE)
         return None
+
+    def _live_again(self, dead: set[Claim]) -> bool:
+        """Who thaws beats and then lists; who takes over lists and then looks for a beat. So one of
+        the two sees the other."""
+        self._observer.look_again()
+        return not all(self._observer.abandoned(claim) for claim in dead)
 
     def _bury(self, standing: Standing, dead: set[Claim]) -> None:
         """Record what the dead were running, then close their claims: in this order, so that a

@@ -11,15 +11,25 @@ from collections.abc import Callable, Sequence
 from harness.standing import Standing
 
 
-def compact(standings: Sequence[Standing], say: Callable[[str], None] = lambda text: None) -> int:
-    """Compact every shard of which all that was claimed is over; returns how many names went."""
+def compact(
+    standings: Sequence[Standing], news: Callable[[], object],
+    say: Callable[[str], None] = lambda text: None,
+) -> int:  # fmt: skip
+    """Compact every shard of which all that was claimed is over; returns how many names went.
+
+    Args:
+        news: takes in what people have decided by now.
+    """
     removed = 0
     for standing in standings:
-        shards = standing.book.touched()
-        for shard in sorted(shards):
-            standing.book.refresh(shard)
+        book = standing.book
+        # First the names, then what gives them their meaning: a claim that is listed may have been
+        # made by somebody who had just heard of a decision.
+        found = {shard: book.refresh(shard) for shard in sorted(book.touched())}
+        news()
         standing.load()
-        here = sum(standing.book.compact(shard, standing.recorded_over) for shard in sorted(shards))
+        over = standing.recorded_over
+        here = sum(book.compact(shard, names, over) for shard, names in found.items())
         if here:
             say(f"{standing.book.cell_dir}: {here} names fewer")
         removed += here

@@ -100,9 +100,11 @@ class LeaseBook:
         names = self._fs.names(self._leases / self.cell_dir)
         return {int(name) for name in names if name.isdigit()}
 
-    def refresh(self, shard: int) -> None:
-        """List ``shard``."""
-        self._take_in(shard, self._names(shard))
+    def refresh(self, shard: int) -> dict[Claim, list[str]]:
+        """List ``shard``; returns the names behind each claim."""
+        found = self._names(shard)
+        self._take_in(shard, found)
+        return found
 
     def _take_in(self, shard: int, found: Mapping[Claim, Sequence[str]]) -> None:
         # A marker whose claim was removed still says what it says.
@@ -182,14 +184,16 @@ class LeaseBook:
             self._fs.create(file)
         self._markers(claim).add(marker)
 
-    def compact(self, shard: int, over: Callable[[int], bool]) -> int:
-        """Say in a few names what all names of ``shard`` say; returns how many are fewer now.
+    def compact(
+        self, shard: int, found: Mapping[Claim, Sequence[str]], over: Callable[[int], bool]
+    ) -> int:
+        """Say in a few names what the names ``found`` in ``shard`` say; returns how many are fewer.
 
-        Nothing is done while any claimed position is not ``over`` by its rows. What others may
-        still add or list meanwhile changes no conclusion: the new names stand before the old go.
+        Nothing is done while any claimed position is not ``over``, by decisions and rows read after
+        the names: whoever made one of them had heard of a decision that has to be heard here, too.
+        What others may still add or list meanwhile is not touched and changes no conclusion: the
+        new names stand before the old go.
         """
-        found = self._names(shard)  # once: what is claimed from now on is not to be touched
-        self._take_in(shard, found)
         old = {name: claim for claim, names in found.items() for name in names}
         covered = sorted(p for p in self._span(shard) if self.covering(p))
         if not all(over(position) for position in covered):

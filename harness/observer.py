@@ -70,9 +70,15 @@ class Observer:
             if not sighting.final and self._proven_gone(sighting.record):
                 self._read(worker)  # its last word, that may be newer than the last look
                 sighting.gone = True
-        # The living go last, and win: where leases were removed, a name is given a second time.
-        sightings = sorted(self._seen.items(), key=lambda item: not item[1].dead)
-        self._owners = {s.record["claim"]: worker for worker, s in sightings if s.record["claim"]}
+        self._name_owners()
+
+    def look_again(self) -> None:
+        """Read at once every record that may have changed: before a judgement is acted upon."""
+        for name in self._fs.names(self._workers):
+            worker, _, suffix = name.rpartition(".")
+            if suffix == "json" and not (worker in self._seen and self._seen[worker].final):
+                self._read(worker)
+        self._name_owners()
 
     def records(self) -> dict[str, Record]:
         """Worker -> its last record, the dead included."""
@@ -98,6 +104,11 @@ class Observer:
             return self._unnamed.setdefault(str(claim), 0.0) >= self.ttl
         self._unnamed.pop(str(claim), None)
         return self.dead(worker)
+
+    def _name_owners(self) -> None:
+        # The living go last, and win: where leases were removed, a name is given a second time.
+        sightings = sorted(self._seen.items(), key=lambda item: not item[1].dead)
+        self._owners = {s.record["claim"]: worker for worker, s in sightings if s.record["claim"]}
 
     def _read_all(self, gap: float) -> None:
         self._looks += 1

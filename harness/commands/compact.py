@@ -21,7 +21,6 @@ def run(arguments: argparse.Namespace) -> int:
     settings = read_settings(arguments)
     joined = open_run(settings.root, settings, create=False)
     decisions = Decisions(joined.paths.decisions)
-    decisions.refresh()
-    removed = compact(standings(joined, decisions), print)
+    removed = compact(standings(joined, decisions), decisions.refresh, print)
     print(f"run {joined.paths.name}: {removed} files and folders fewer in {joined.paths.leases}")
     return EXIT_OK

@@ -229,6 +229,24 @@ def test_a_frozen_owner_is_replaced_after_ttl_and_stops_when_it_wakes(cluster: C
     assert not owner.claims.may_record(batch)
 
 
+def test_an_owner_that_thaws_before_its_taker_is_there_keeps_its_claim(cluster: Cluster) -> None:
+    """It lists before the taker's name is there; so the taker must see its beat."""
+    owner, heir = frozen(cluster)
+    batch = owner.take()
+    assert isinstance(heir.claims.next(), Wait)
+    cluster.pass_time(TTL * 1.2, beating=[heir], looking=heir)
+    make = heir.fs.mkdir
+
+    def late(directory: Path) -> bool:
+        if directory.name == "0-0.2":
+            assert owner.claims.may_record(batch)  # before its heartbeat's thread comes round
+        return make(directory)
+
+    heir.fs.mkdir = late  # type: ignore[method-assign]
+    assert isinstance(heir.claims.next(), Wait)
+    assert cluster.rows == []
+
+
 def test_a_short_freeze_costs_a_listing_and_no_episode(cluster: Cluster) -> None:
     owner, _ = frozen(cluster)
     batch = owner.take()

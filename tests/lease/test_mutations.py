@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +158,10 @@ class ForgetsFloors(w.Heard):
 class CompactsWhatIsOpen(LeaseBook):
     """Says that all is done which somebody has begun."""
 
-    def compact(self, shard: int, over: Callable[[int], bool]) -> int:
-        return super().compact(shard, lambda position: True)
+    def compact(
+        self, shard: int, found: Mapping[Claim, Sequence[str]], over: Callable[[int], bool]
+    ) -> int:
+        return super().compact(shard, found, lambda position: True)
 
 
 class NeverLooksAgain(Claims):

@@ -276,8 +276,7 @@ def stubborn(call: Callable[[], Any]) -> Any:
 def clean(worker: Worker) -> None:
     """Compacts, while others work."""
     for _ in range(3):
-        worker.decisions.refresh()
-        stubborn(lambda: compact(worker.standings))
+        stubborn(lambda: compact(worker.standings, worker.decisions.refresh))
         worker.pause("wait")
     worker.heartbeat.end()
 
