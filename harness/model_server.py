@@ -54,6 +54,8 @@ class Settings:
     settings_hash: str = ""
     run: str = ""  # the run's id
     server: str = ""  # the name under which the run directory knows it
+    max_batch: int = 1  # sessions answered in one call, where the policy can
+    max_wait_ms: float = 0.0  # the longest that one of them waits for the others
     connects: bool = False  # reversed roles: it listens nowhere, and is told where simulators do
 
     @classmethod
@@ -74,7 +76,8 @@ class ModelServer:
 
     def __init__(self, policy: Policy, settings: Settings) -> None:
         identity = _identity(policy, settings)
-        self._service = Service(policy, identity, settings.token)
+        batch = settings.max_batch, settings.max_wait_ms / 1000
+        self._service = Service(policy, identity, settings.token, *batch)
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self.identity = identity
         self.host, self.port = "", 0

@@ -205,6 +205,8 @@ def model_process(run: Run, name: str) -> ModelServerProcess:
             "settings_hash": run.identity["settings_hash"],
         },
         host=settings["MODEL_SERVER_BIND"],
+        max_batch=settings["MODEL_MAX_BATCH"] or 1,  # unset in runs older than it
+        max_wait_ms=settings["MODEL_MAX_WAIT_MS"],
         connects=settings["MODEL_AS_CLIENT"],
         threads=settings["EVAL_THREADS"],
         env={**environment(), **settings.exports()},

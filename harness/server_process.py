@@ -36,6 +36,7 @@ class ModelServerProcess:
         threads: of its numerical libraries; results may differ between counts.
         identity: ``run server policy checkpoint settings_hash`` as it will tell its clients.
         host: the address it listens on; default: loopback.
+        max_batch, max_wait_ms: of simulators that are answered together.
         connects: reversed roles: it listens nowhere and goes where ``join`` sends it.
         env: the base of its environment (default: this process's).
 
@@ -56,6 +57,8 @@ class ModelServerProcess:
         threads: int = 1,
         identity: Mapping[str, Any] | None = None,
         host: str = "",
+        max_batch: int = 1,
+        max_wait_ms: float = 0.0,
         connects: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -68,6 +71,8 @@ class ModelServerProcess:
             "knobs": dict(knobs),
             "token": token,
             "threads": threads,
+            "max_batch": max_batch,
+            "max_wait_ms": max_wait_ms,
             "connects": connects,
         }
         if host:

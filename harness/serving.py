@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.batching import Batcher
 from harness.errors import RollpoolError
 from harness.policies.contract import Policy, Session
 from harness.wire import Connection, ConnectionLost, DeadlinePassed, ProtocolError
@@ -35,17 +36,28 @@ class Refused(RollpoolError):
 
 
 class Service:
-    """The policy, its lock and what all conversations share."""
+    """The policy, its lock and what all conversations share.
+
+    Args:
+        max_batch: sessions answered in one call, where the policy can.
+        max_wait_s: the longest that one waits for others to be answered with.
+    """
 
     #: A session whose client was killed ends when its conversation notices, which takes a moment.
     HANDOVER_S = 5.0
 
-    def __init__(self, policy: Policy, identity: Mapping[str, Any], token: str) -> None:
+    def __init__(
+        self, policy: Policy, identity: Mapping[str, Any], token: str,
+        max_batch: int = 1, max_wait_s: float = 0.0,
+    ) -> None:  # fmt: skip
         self.policy, self.identity, self.token = policy, dict(identity), token
         self.clients = 0  # conversations that have said hello
         self._counting = threading.Lock()
         self._turn = threading.Condition(threading.Lock())
         self._owner: Session | None = None  # of a policy that keeps one episode's state itself
+        self._batcher: Batcher | None = None
+        if max_batch > 1 and policy.batches:
+            self._batcher = Batcher(policy, self._turn, max_batch, max_wait_s)
 
     def reset(self, session: Session) -> None:
         with self._turn:
@@ -57,8 +69,12 @@ class Service:
                 )
             self.policy.reset(session)
             self._owner = session if self.policy.exclusive else None
+        if self._batcher:
+            self._batcher.count(+1)
 
     def infer(self, observation: Mapping[str, Any], session: Session) -> np.ndarray:
+        if self._batcher:
+            return self._batcher.infer(observation, session)
         with contextlib.nullcontext() if self.policy.concurrent else self._turn:
             return self.policy.infer(observation, session)
 
@@ -69,6 +85,8 @@ class Service:
         return before
 
     def end(self, session: Session | None) -> None:
+        if self._batcher and session is not None:
+            self._batcher.count(-1)
         with self._turn:
             if session is self._owner:
                 self._owner = None

@@ -29,7 +29,8 @@ from harness.variables import VARIABLES, Variable
 PREFIXES = (
     "EVAL_", "USE_EVAL_", "DXVLA_", "XVLA_", "DA3_XVLA_", "BENCH_", "SEEDS_", "LEASE_", "STALL_",
     "PER_TASK_", "GIANT_", "STUDY_", "CKPT_", "POLICY_", "SIM_", "SIMULATOR", "WORKERS_",
-    "MODEL_SERVER_", "MODEL_AS_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_", "RUNS_",
+    "MODEL_SERVER_", "MODEL_AS_", "MODEL_MAX_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_",
+    "RUNS_",
 )  # fmt: skip
 
 #: Key of ``deploy_policy.yml`` -> the variable it gives a value to.

@@ -102,6 +102,14 @@ _DECLARATIONS = (
         "threads of a worker's simulator and model processes each; a run that a node of a pool "
         "begins takes that node's share of `--cpus-per-task`", unit="threads", low=1,
         moves_numbers=True),
+    Variable("MODEL_MAX_BATCH", "int", "1", "toolkit",
+        "simulators that a model server answers in one call, where the policy can "
+        "(`policy/README.md`); 1 = one after the other. Sums of a batch may differ in their last "
+        "bits: `rollpool batch-check` says by how much", unit="simulators", low=1, high=256,
+        moves_numbers=True),
+    Variable("MODEL_MAX_WAIT_MS", "float", "5", "toolkit",
+        "the longest that one waits for others to be answered with: never longer than a call "
+        "takes, and not when all of them wait already", unit="ms", low=0, high=1000),
     Variable("DXVLA_ACTION_SMOOTH", "float", "0.7", "policy wrapper",
         "cross-chunk EMA: first action = this x last executed + the rest x raw; 0 disables",
         moves_numbers=True, default_of="dxvla", low=0, high=1),

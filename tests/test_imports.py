@@ -24,7 +24,7 @@ LAYERS = {
     "run": "run servers prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing claims joining compaction"
     " preparer sealing reuse node_words",
-    "episode": "wire policies model_server serving model_client model_listener simulators"
+    "episode": "wire policies model_server serving batching model_client model_listener simulators"
     " rendering video episode channel conformance simulator_client fronts",
     "worker": "guard children simulator_process chosen_simulator conforming server_process"
     " model_link rig serve worker pool node node_checks known_episode doctor"

@@ -45,17 +45,21 @@ class Adapted:
         _check_declaration(self)
         self.concurrent = bool(getattr(model, "concurrent", False))
         self._model = model
+        self._generate: GenerateActions | None = None
+        self._wants_session = False
         if callable(getattr(model, "generate_actions", None)):
-            self._infer: Any = GenerateActions(model, usr_args, self.cameras).infer
-            self._wants_session = False
+            self._generate = GenerateActions(model, usr_args, self.cameras)
+            batches = bool(getattr(model, "batched", False))
         elif callable(getattr(model, "infer", None)):
-            self._infer, self._wants_session = model.infer, _takes_two(model.infer)
+            self._wants_session = _takes_two(model.infer)
+            batches = callable(getattr(model, "infer_batch", None))
         else:
             raise _no_contract(model)
         self._reset = getattr(model, "reset", None)
         # A model that is told of an episode's start, but not whose observation it then gets,
         # keeps that episode's state in itself. One that is told neither has nothing to keep.
         self.exclusive = self._reset is not None and not self._wants_session
+        self.batches = batches and not self.exclusive
 
     def reset(self, session: Session) -> None:
         if self._reset is not None:
@@ -63,11 +67,29 @@ class Adapted:
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
         """The model's chunk as float32, or PolicyError where it is no chunk."""
-        # Every call of an episode draws its own noise, and the same when it is run again.
-        calls = session.memory[_CALLS] = session.memory.get(_CALLS, 0) + 1
-        seed_torch((session.noise_seed + calls) % 2**63)
+        seed = _next_seed(session)
+        seed_torch(seed)
+        if self._generate:
+            return self._checked(*self._generate.infer([observation], [seed]))
         arguments = (observation, session) if self._wants_session else (observation,)
-        return self._checked(self._infer(*arguments))
+        return self._checked(self._model.infer(*arguments))
+
+    def infer_batch(
+        self, observations: Sequence[Observation], sessions: Sequence[Session]
+    ) -> list[np.ndarray]:
+        """The same for several sessions; PolicyError where any of the chunks is none."""
+        seeds = [_next_seed(session) for session in sessions]
+        seed_torch(seeds[0])  # each row has its own seed: a model that batches draws from that
+        if self._generate:
+            chunks = self._generate.infer(observations, seeds)
+        else:
+            chunks = self._model.infer_batch(observations, sessions)
+        if len(chunks) != len(sessions):
+            raise PolicyError(
+                f"infer_batch of {len(sessions)} observations", f"it gave {len(chunks)} chunks",
+                "give one for each, in their order",
+            )  # fmt: skip
+        return [self._checked(chunk) for chunk in chunks]
 
     def _checked(self, chunk: Any) -> np.ndarray:
         try:
@@ -83,6 +105,13 @@ class Adapted:
             found = f"{actions[row, column]} at action {row}, dimension {column}"
             raise _bad_chunk(found, self.action_dim)
         return actions
+
+
+def _next_seed(session: Session) -> int:
+    """Every call of an episode draws its own noise, and the same when it is run again."""
+    calls: int = session.memory.get(_CALLS, 0) + 1
+    session.memory[_CALLS] = calls
+    return (session.noise_seed + calls) % 2**63
 
 
 def _declared(name: str, model: Any, usr_args: Mapping[str, Any], default: Any) -> Any:

@@ -7,10 +7,12 @@ object of one of two kinds (``policy/README.md`` shows both):
   preprocessed inputs, as vision-language-action models have it;
 * ``infer(observation)`` or ``infer(observation, session)`` on raw observations.
 
-The toolkit makes a ``Policy`` of either. An observation is a mapping with ``images`` (camera name
--> ``(H, W, 3)`` uint8), ``proprio`` ``(D,)`` float32, ``state`` (named extra arrays),
-``instruction``, ``last_action`` (the last executed action, None before the first) and ``expert``
-(the privileged expert's chunk where ``needs`` asks for it, else None). Its arrays are read-only.
+Either may answer several simulators in one call: it says ``batched = True``, or has
+``infer_batch(observations, sessions)``. The toolkit makes a ``Policy`` of either. An observation
+is a mapping with ``images`` (camera name -> ``(H, W, 3)`` uint8), ``proprio`` ``(D,)`` float32,
+``state`` (named extra arrays), ``instruction``, ``last_action`` (the last executed action, None
+before the first) and ``expert`` (the privileged expert's chunk where ``needs`` asks for it, else
+None). Its arrays are read-only.
 """
 
 from __future__ import annotations
@@ -77,6 +79,7 @@ class Policy(Protocol):
     cameras: Sequence[str]  # the images it looks at, in this order
     concurrent: bool  # infer may be called from several threads at once
     exclusive: bool  # keeps the state of one episode itself: one session at a time
+    batches: bool  # has infer_batch; an exclusive policy has none
 
     def reset(self, session: Session) -> None:
         """An episode begins."""
@@ -84,6 +87,12 @@ class Policy(Protocol):
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
         """``(n >= 1, D)`` float32, finite; ``D`` is ``action_dim`` where that is given."""
+        ...
+
+    def infer_batch(
+        self, observations: Sequence[Observation], sessions: Sequence[Session]
+    ) -> list[np.ndarray]:
+        """What ``infer`` gives for each of several sessions, all at once."""
         ...
 
 

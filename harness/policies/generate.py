@@ -12,13 +12,15 @@ domain_id      ``()`` int64, ``domain_id`` of the policy's settings (0)
 proprio        ``(D,)`` float32
 =============  ==============================================================================
 
-A batch dimension is put in front of each, and a torch model (one with ``parameters()``) gets
-tensors on its own device.
+The inputs of all sessions that are answered together are stacked, one call for each set of shapes,
+and a torch model (one with ``parameters()``) gets tensors on its own device. A model whose
+``generate_actions`` takes ``noise_seeds`` gets one number a row, to draw that row's noise from.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,6 +46,7 @@ class GenerateActions:
         self._domain_id = int(usr_args.get("domain_id") or 0)
         self._extra = dict(usr_args.get("generate_args") or {})
         self._torch = _torch_of(model)
+        self._seeded = "noise_seeds" in inspect.signature(model.generate_actions).parameters
         own = getattr(model, "preprocess", None)
         if own is None and not callable(getattr(model, "tokenize", None)):
             raise RollpoolError(
@@ -53,28 +56,45 @@ class GenerateActions:
             )
         self._preprocess = own or self._default_inputs
 
-    def infer(self, observation: Observation) -> np.ndarray:
-        """``(T, D)`` of the model's ``[1, T, D]``."""
-        inputs = {key: np.asarray(v)[None] for key, v in self._preprocess(observation).items()}
+    def infer(self, observations: Sequence[Observation], seeds: Sequence[int]) -> list[np.ndarray]:
+        """``(T, D)`` for each observation, of the model's ``[B, T, D]``."""
+        inputs = [
+            {key: np.asarray(value) for key, value in self._preprocess(observation).items()}
+            for observation in observations
+        ]
+        alike: dict[Any, list[int]] = {}
+        for row, arrays in enumerate(inputs):
+            shapes = tuple((key, array.shape) for key, array in arrays.items())
+            alike.setdefault(shapes, []).append(row)
+        chunks: dict[int, np.ndarray] = {}
+        for rows in alike.values():
+            # Received arrays are read-only and torch shares memory: stacking copies them.
+            batch = {key: np.stack([inputs[row][key] for row in rows]) for key in inputs[rows[0]]}
+            actions = self._generate(batch, [seeds[row] for row in rows])
+            chunks.update(zip(rows, actions, strict=True))
+        return [chunks[row] for row in range(len(inputs))]
+
+    def _generate(self, inputs: dict[str, np.ndarray], seeds: list[int]) -> np.ndarray:
+        """``(B, T, D)``, checked."""
+        extra = {**self._extra, "noise_seeds": seeds} if self._seeded else self._extra
         if self._torch is None:
-            actions = self._model.generate_actions(**inputs, **self._extra)
+            actions = self._model.generate_actions(**inputs, **extra)
         else:
-            actions = self._generate_with_torch(inputs)
-        if getattr(actions, "ndim", None) != 3 or len(actions) != 1:
+            actions = self._generate_with_torch(inputs, extra)
+        if getattr(actions, "ndim", None) != 3 or len(actions) != len(seeds):
             raise PolicyError(
-                "generate_actions for a batch of 1",
+                f"generate_actions for a batch of {len(seeds)}",
                 f"it returned {tuple(getattr(actions, 'shape', ()))}",
                 "return [B, num_actions, action_dim]",
             )
-        return np.asarray(actions[0])
+        return np.asarray(actions)
 
-    def _generate_with_torch(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    def _generate_with_torch(self, inputs: dict[str, np.ndarray], extra: dict[str, Any]) -> Any:
         torch = self._torch
         device = next((p.device for p in self._model.parameters()), torch.device("cpu"))
-        # Received arrays are read-only and torch shares memory: a copy keeps writes harmless.
-        tensors = {key: torch.from_numpy(v.copy()).to(device) for key, v in inputs.items()}
+        tensors = {key: torch.from_numpy(array).to(device) for key, array in inputs.items()}
         with torch.inference_mode():
-            actions = self._model.generate_actions(**tensors, **self._extra)
+            actions = self._model.generate_actions(**tensors, **extra)
         return actions.float().cpu().numpy()
 
     def _default_inputs(self, observation: Observation) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,36 @@ TRANSLATION = np.r_[0:3, 10:13]
 
 
 class Around:
-    """The policy inside, unchanged: what the wrappers below start from."""
+    """The policy inside, unchanged: a wrapper changes what it sees, or what it gives."""
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
         self.action_kind, self.action_dim = inner.action_kind, inner.action_dim
         self.chunk, self.needs, self.cameras = inner.chunk, inner.needs, inner.cameras
         self.concurrent, self.exclusive = inner.concurrent, inner.exclusive
+        self.batches = inner.batches
 
     def reset(self, session: Session) -> None:
         self._inner.reset(session)
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
-        return self._inner.infer(observation, session)
+        actions = self._inner.infer(self.seen(observation), session)
+        return self.given(actions, observation, session)
+
+    def infer_batch(
+        self, observations: Sequence[Observation], sessions: Sequence[Session]
+    ) -> list[np.ndarray]:
+        seen = [self.seen(observation) for observation in observations]
+        chunks = self._inner.infer_batch(seen, sessions)
+        return [self.given(*each) for each in zip(chunks, observations, sessions, strict=True)]
+
+    def seen(self, observation: Observation) -> Observation:
+        """What the policy inside sees of ``observation``."""
+        return observation
+
+    def given(self, actions: np.ndarray, observation: Observation, session: Session) -> np.ndarray:
+        """The chunk that comes of the policy's own."""
+        return actions
 
 
 class ActionSmoothing(Around):
@@ -54,8 +71,7 @@ class ActionSmoothing(Around):
             )
         self._alpha, self._smoothed = np.float32(alpha), POSE if rotation else TRANSLATION
 
-    def infer(self, observation: Observation, session: Session) -> np.ndarray:
-        actions = super().infer(observation, session)
+    def given(self, actions: np.ndarray, observation: Observation, session: Session) -> np.ndarray:
         last = observation["last_action"]
         if last is None:
             return actions
@@ -77,24 +93,24 @@ class ExecActions(Around):
             )
         self._count = count
 
-    def infer(self, observation: Observation, session: Session) -> np.ndarray:
-        return super().infer(observation, session)[: self._count]
+    def given(self, actions: np.ndarray, observation: Observation, session: Session) -> np.ndarray:
+        return actions[: self._count]
 
 
 class FakeProprio(Around):
     """The last commanded action in place of what was measured, from the second chunk on."""
 
-    def infer(self, observation: Observation, session: Session) -> np.ndarray:
+    def seen(self, observation: Observation) -> Observation:
         last, measured = observation["last_action"], observation["proprio"]
         if last is None:
-            return super().infer(observation, session)
+            return observation
         if last.shape != measured.shape:
             raise PolicyError(
                 "proprio from the last commanded action",
                 f"actions have {last.shape} numbers, proprio has {measured.shape}",
                 "set fake_proprio to 0",
             )
-        return super().infer({**observation, "proprio": last}, session)
+        return {**observation, "proprio": last}
 
 
 class Record(Around):
@@ -108,8 +124,7 @@ class Record(Around):
         super().__init__(inner)
         self._path, self._lock = path, threading.Lock()
 
-    def infer(self, observation: Observation, session: Session) -> np.ndarray:
-        actions = super().infer(observation, session)
+    def given(self, actions: np.ndarray, observation: Observation, session: Session) -> np.ndarray:
         chunk = session.memory.setdefault("recorded_chunks", 0)
         session.memory["recorded_chunks"] = chunk + 1
         which = {key: getattr(session, key) for key in ("task", "task_config", "seed")}

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from harness.errors import RollpoolError
-from harness.policies.contract import Observation, PolicyError
+from harness.policies.contract import Observation, PolicyError, Session
 from policy.bc.network import Weights, act, load
 
 
@@ -21,6 +22,24 @@ class Clone:
 
     def infer(self, observation: Observation) -> np.ndarray:
         """One action ``(1, 4)``, by the instruction and Meta-World's observation."""
+        return act(self._place(observation)[None], self._skills[observation["instruction"]])
+
+    def infer_batch(
+        self, observations: Sequence[Observation], sessions: Sequence[Session]
+    ) -> list[np.ndarray]:
+        """The same for several, those with one instruction at once."""
+        places = [self._place(observation) for observation in observations]
+        alike: dict[str, list[int]] = {}
+        for row, observation in enumerate(observations):
+            alike.setdefault(observation["instruction"], []).append(row)
+        actions: dict[int, np.ndarray] = {}
+        for text, rows in alike.items():
+            taken = act(np.stack([places[row] for row in rows]), self._skills[text])
+            actions.update(zip(rows, taken[:, None], strict=True))
+        return [actions[row] for row in range(len(places))]
+
+    def _place(self, observation: Observation) -> np.ndarray:
+        """Meta-World's observation ``(39,)``. PolicyError where it, or the skill, is missing."""
         text = observation["instruction"]
         if text not in self._skills:
             raise PolicyError(
@@ -32,7 +51,8 @@ class Clone:
                 "state['observation']", f"the state has {sorted(observation['state'])}",
                 "evaluate bc on SIMULATOR=metaworld",
             )  # fmt: skip
-        return act(observation["state"]["observation"][None], self._skills[text])
+        place: np.ndarray = observation["state"]["observation"]
+        return place
 
 
 def get_model(usr_args: dict[str, Any]) -> Clone:

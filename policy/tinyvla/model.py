@@ -102,6 +102,7 @@ class Trunk(nn.Module):
 class TinyVLA(nn.Module):
     """See the module. Its parameters and buffers are all that a checkpoint holds."""
 
+    batched = True  # rows of a batch do not see each other
     proprio_mean: Tensor
     proprio_scale: Tensor
 

@@ -68,7 +68,7 @@ def test_what_moves_numbers_is_sealed_and_hashed(root: Root) -> None:
     one = settings(root, BENCH_CONFIG="clean")
     assert one.sealed() == {
         "SIMULATOR": "tabletop", "POLICY_NAME": "tinyvla", "BENCH_CONFIG": "clean",
-        "EVAL_THREADS": 1,
+        "EVAL_THREADS": 1, "MODEL_MAX_BATCH": 1,
     }  # fmt: skip
     assert one.hash() == settings(root, BENCH_CONFIG="clean", EVAL_TEST_NUM="5").hash()
     assert one.hash() != settings(root, BENCH_CONFIG="d6").hash()
@@ -239,7 +239,7 @@ def test_the_k320_reference_is_the_published_one(root: Root) -> None:
         "DXVLA_RT_SPP": 32, "XVLA_POSED_DA3": True, "XVLA_RGB_INPUT": True,
         "XVLA_SKIP_GEOMETRY_REINIT": True, "DXVLA_FAKE_PROPRIO": True, "DXVLA_ACTION_SMOOTH": 0.7,
         "DXVLA_SMOOTH_ROT": True, "DXVLA_EXEC_ACTIONS": 0, "EVAL_THREADS": 1,
-        "DXVLA_PRIMARY_CAM": "countertop",
+        "DXVLA_PRIMARY_CAM": "countertop", "MODEL_MAX_BATCH": 1,
         "EVAL_FAST_CTRL": True,
     }  # fmt: skip
 

@@ -29,10 +29,10 @@ def observation(proprio: float = 0.0) -> Observation:
 
 
 @contextmanager
-def serving(model: Any, token: str = "secret") -> Iterator[ModelServer]:
+def serving(model: Any, token: str = "secret", **settings: Any) -> Iterator[ModelServer]:
     """A server of ``model`` (or of a Policy) on a free port."""
     policy: Policy = model if hasattr(model, "exclusive") else Adapted(model, DECLARED)
-    server = ModelServer(policy, Settings(policy_dir="policy/test", token=token))
+    server = ModelServer(policy, Settings("policy/test", token=token, **settings))
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

@@ -20,6 +20,7 @@ from harness.model_client import ModelClient
 from harness.policies import Policy, PolicyError, Session, load_policy
 from harness.policies.wrappers import KNOBS
 from harness.simulators.contract import Episode, Observation
+from policy.bc.deploy_policy import Clone
 
 ROOT = Path(__file__).resolve().parents[2]
 PROPRIO = np.linspace(0, 1, 20, dtype=np.float32)
@@ -172,3 +173,23 @@ def test_the_five_steps_of_the_readme(tmp_path: Path) -> None:
     finally:
         server.kill()
         server.communicate(timeout=60)
+
+
+def test_bc_answers_several_at_once_each_by_its_own_instruction() -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"mean": 24, "scale": 24, "w0": (24, 8), "b0": 8, "w1": (8, 8), "b1": 8, "w2": (8, 4)}
+    skills = {
+        text: {name: rng.random(shape) for name, shape in {**shapes, "b2": 4}.items()}
+        for text in ("reach", "push")
+    }
+    clone = Clone(skills)
+    asked = [("reach", 0), ("push", 1), ("reach", 2)]
+    observations = [
+        seen(instruction=text, state={"observation": np.random.default_rng(k).random(39)})
+        for text, k in asked
+    ]
+    batch = clone.infer_batch(observations, [session()] * 3)
+    for alone, together in zip(observations, batch, strict=True):
+        np.testing.assert_allclose(clone.infer(alone), together, rtol=1e-5)
+    with pytest.raises(PolicyError, match="pull"):
+        clone.infer_batch([*observations, seen(instruction="pull")], [session()] * 4)

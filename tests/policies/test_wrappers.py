@@ -21,6 +21,7 @@ class Fixed:
     needs: Sequence[str] = ()
     cameras: Sequence[str] = ()
     concurrent = exclusive = False
+    batches = True
 
     def __init__(self, chunk: np.ndarray) -> None:
         self.given, self.saw = chunk, np.empty(0)
@@ -31,6 +32,9 @@ class Fixed:
     def infer(self, observation: Any, session: Session) -> np.ndarray:
         self.saw = observation["proprio"]
         return self.given
+
+    def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
+        return [self.infer(*each) for each in zip(seen, sessions, strict=True)]
 
 
 def observation(last: np.ndarray | None, proprio: np.ndarray | None = None) -> dict[str, Any]:
@@ -159,5 +163,16 @@ def test_a_wrapped_policy_says_what_the_inner_one_is(tmp_path: Path) -> None:
     record = str(tmp_path / "r.jsonl")
     knobs = {"action_smooth": 0.7, "exec_actions": 2, "fake_proprio": 1, "record": record}
     policy = wrap(inner, knobs)
-    for name in ("action_kind", "action_dim", "chunk", "needs", "cameras", "concurrent"):
+    for name in ("action_kind", "action_dim", "chunk", "needs", "cameras", "batches", "concurrent"):
         assert getattr(policy, name) == getattr(inner, name)
+
+
+def test_in_a_batch_each_gets_what_it_would_get_alone(tmp_path: Path) -> None:
+    knobs = {"action_smooth": 0.7, "exec_actions": 2, "fake_proprio": 1}
+    policy = wrap(Fixed(chunk()), {**knobs, "record": str(tmp_path / "r.jsonl")})
+    lasts = [None, np.full(20, 5, np.float32), np.full(20, 7, np.float32)]
+    sessions = [Session(str(k)) for k in range(3)]
+    batch = policy.infer_batch([observation(last) for last in lasts], sessions)
+    for last, together in zip(lasts, batch, strict=True):
+        assert np.array_equal(ask(policy, last), together) and together.shape == (2, 20)
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 6

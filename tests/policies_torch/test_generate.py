@@ -69,6 +69,30 @@ def test_an_episodes_noise_is_its_own_whoever_comes_between() -> None:
         assert not np.array_equal(policy.infer(observation(), other), chunk)
 
 
+class DiffusesInRows(Diffuses):
+    """Draws each row's noise from the row's own number."""
+
+    batched = True
+
+    def generate_actions(self, noise_seeds: Any = (), **inputs: torch.Tensor) -> torch.Tensor:
+        hidden = self.layer(inputs["proprio"])[:, None].expand(-1, 30, -1)
+        own = [torch.Generator().manual_seed(seed) for seed in noise_seeds]
+        return hidden + torch.stack([torch.randn(30, 20, generator=each) for each in own])
+
+
+def test_in_a_batch_each_row_has_its_own_noise_whatever_the_shapes() -> None:
+    torch.manual_seed(1)
+    policy = Adapted(DiffusesInRows(), SETTINGS)
+    assert policy.batches and not Adapted(Diffuses(), SETTINGS).batches
+    seen = [{**observation(), "instruction": text} for text in ("go", "stop", "up")]
+    ones, both = ([session(k) for k in range(3)] for _ in range(2))
+    for _ in range(2):
+        single = [policy.infer(*each) for each in zip(seen, ones, strict=True)]
+        batch = policy.infer_batch(seen, both)
+        np.testing.assert_allclose(batch, single, rtol=1e-5, atol=1e-5)
+        assert not np.allclose(single[0], single[2])
+
+
 def test_a_model_that_infers_is_seeded_too() -> None:
     class Infers:
         def infer(self, seen: Any) -> torch.Tensor:

@@ -103,6 +103,15 @@ def test_a_batch_of_two_is_two_of_one() -> None:
     assert not torch.equal(separate[0], separate[1])
 
 
+def test_many_sessions_are_answered_at_once() -> None:
+    policy = served()
+    assert policy.batches
+    seen = [observation(seed, text) for seed, text in enumerate(("press it", "cup", "push it"))]
+    sessions = [Session.begin(str(k), {"seed": k}) for k in range(3)]
+    for alone, together in zip(seen, policy.infer_batch(seen, sessions), strict=True):
+        np.testing.assert_allclose(policy.infer(alone, Session("s")), together, atol=1e-5)
+
+
 @given(st.text(max_size=300))
 def test_every_sentence_has_words(sentence: str) -> None:
     tokens = inputs.tokenize(sentence)
