@@ -28,11 +28,14 @@ class _Request:
         self.observation, self.session = observation, session
         self.actions: np.ndarray | None = None
         self.error: BaseException | None = None
+        self.took_s: float | None = None  # its batch, once that is over
         self._before = (dict(session.memory), session.rng.bit_generator.state)
 
-    @property
-    def answered(self) -> bool:
-        return self.actions is not None or self.error is not None
+    def answer(self) -> np.ndarray:
+        if self.error is not None:
+            raise self.error
+        assert self.actions is not None
+        return self.actions
 
     def ask_alone(self, policy: Policy) -> None:
         try:
@@ -73,19 +76,17 @@ class Batcher:
             self._sessions += change
             self._changed.notify_all()
 
-    def infer(self, observation: Mapping[str, Any], session: Session) -> np.ndarray:
-        """As ``Policy.infer``, raising what that raises."""
+    def infer(self, observation: Mapping[str, Any], session: Session) -> tuple[np.ndarray, float]:
+        """What ``Policy.infer`` answers or raises, and the seconds that its batch took."""
         request = _Request(observation, session)
         with self._changed:
             self._waiting.append(request)
             self._changed.notify_all()
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: request.answered or not self._leading)
-                if request.error is not None:
-                    raise request.error
-                if request.actions is not None:
-                    return request.actions
+                self._changed.wait_for(lambda: request.took_s is not None or not self._leading)
+                if request.took_s is not None:
+                    return request.answer(), request.took_s
                 self._leading = True
                 batch = self._gather()
             try:
@@ -105,13 +106,15 @@ class Batcher:
         return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
 
     def _answer(self, batch: list[_Request]) -> None:
-        began = self._clock()
         with self._turn:
+            began = self._clock()
             if len(batch) == 1:
                 batch[0].ask_alone(self._policy)
             elif (failure := self._ask_together(batch)) is not None:
                 self._ask_each(batch, failure)
-        self._took_s = self._clock() - began
+            self._took_s = self._clock() - began
+        for request in batch:
+            request.took_s = self._took_s
 
     def _ask_together(self, batch: list[_Request]) -> BaseException | None:
         """What it raised, with everything as it was before."""

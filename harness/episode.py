@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from harness.errors import RollpoolError
+from harness.model_client import Served
 from harness.policies.contract import NATIVE
 from harness.simulators.contract import (
     DEMO,
@@ -31,6 +32,7 @@ from harness.simulators.contract import (
     differing,
     native,
 )
+from harness.stopwatch import Stopwatch
 from harness.video import FPS, VideoWriter
 from harness.wire import RemoteError
 
@@ -56,7 +58,7 @@ class Model(Protocol):
         observation: Observation,
         last_action: np.ndarray | None,
         expert: np.ndarray | None,
-    ) -> tuple[np.ndarray, float]: ...
+    ) -> tuple[np.ndarray, Served]: ...
 
 
 class _Fault(Exception):
@@ -86,8 +88,9 @@ def run_episode(
 
     Returns:
         ``outcome success hard_success collision_count collision_names steps sim_s wall_s policy_s
-        state_hash video versions error``, as in the metrics row; ``sim_s`` is simulated time,
-        ``policy_s`` the time spent waiting for actions; ``video`` is ``str(video)`` or None;
+        profile state_hash video versions error``, as in the metrics row; ``sim_s`` is simulated
+        time, ``policy_s`` the time spent waiting for actions, ``profile`` the wall time by
+        ``stopwatch.PARTS``; ``video`` is ``str(video)`` or None;
         ``error`` is None or ``{"kind": "policy" | "simulator" | "protocol", "message",
         "traceback"}``.
 
@@ -95,9 +98,9 @@ def run_episode(
         RollpoolError: before anything ran, when policy and simulator do not fit together.
     """
     kind = _fitting_kind(sim, model.hello)
-    recorder = _Recorder(sim, video, video_camera, ffmpeg)
-    run = _Run(sim, model, episode, kind, recorder, progress)
-    started = time.monotonic()
+    started, watch = time.monotonic(), Stopwatch()
+    recorder = _Recorder(sim, watch, video, video_camera, ffmpeg)
+    run = _Run(sim, model, episode, kind, recorder, watch, progress)
     try:
         result = run.finish(run.play(), only_failures)
     except _Fault as fault:
@@ -107,7 +110,8 @@ def run_episode(
     finally:
         recorder.discard()
     wall_s = time.monotonic() - started
-    return {**result, "steps": run.steps, "wall_s": wall_s, "policy_s": run.policy_s}
+    measured = {"wall_s": wall_s, "policy_s": run.policy_s, "profile": watch.lap()}
+    return {**result, "steps": run.steps, **measured}
 
 
 def error_result(kind: str, message: str, traceback: str) -> dict[str, Any]:
@@ -122,6 +126,7 @@ def error_result(kind: str, message: str, traceback: str) -> dict[str, Any]:
         "sim_s": None,
         "wall_s": 0.0,
         "policy_s": 0.0,
+        "profile": {},
         "state_hash": None,
         "video": None,
         "versions": {},
@@ -139,10 +144,11 @@ class _Run:
         episode: Episode,
         kind: str,
         recorder: _Recorder,
+        watch: Stopwatch,
         progress: Progress,
     ) -> None:
         self._sim, self._model, self._episode = sim, model, episode
-        self._recorder, self._progress = recorder, progress
+        self._recorder, self._watch, self._progress = recorder, watch, progress
         self._kind, self._space = kind, sim.action_kinds[kind]
         self._last_action: np.ndarray | None = None
         self._reported_at = 0.0
@@ -152,22 +158,24 @@ class _Run:
         """Until success (True), or the step limit or the simulator's own end (False)."""
         episode = self._episode
         self._report("reset")
-        limit = self._sim.step_limit(episode.task, episode.task_config)
-        self._sim.reset(episode)
-        _refuse_other_scene(self._sim, episode)
+        with self._watch.part("reset"):
+            limit = self._sim.step_limit(episode.task, episode.task_config)
+            self._sim.reset(episode)
+            _refuse_other_scene(self._sim, episode)
         self._report("infer")  # whoever waits for the policy says so, in its reset too
-        self._ask(lambda: self._model.reset(episode))
+        with self._watch.part("reset"):
+            self._ask(lambda: self._model.reset(episode))
         self._recorder.record(self.steps)
         while self.steps < limit:
             for action in self._next_chunk()[: limit - self.steps]:
-                if self._execute(action):
-                    return True
-                if self._sim.ended():
-                    return False
+                over = self._execute(action)
+                if over is not None:
+                    return over
         return False
 
     def finish(self, success: bool, only_failures: bool) -> dict[str, Any]:
-        end = _end(self._sim, success)  # before the video: an episode in error keeps none
+        with self._watch.part("score"):
+            end = _end(self._sim, success)  # before the video: an episode in error keeps none
         self._report("video")
         video = None if success and only_failures else self._recorder.finish(self.steps)
         return {**end, "video": video, "error": None}
@@ -175,32 +183,46 @@ class _Run:
     def _next_chunk(self) -> np.ndarray:
         hello = self._model.hello
         self._report("observe")
-        observation = self._sim.observe(_cameras(hello))
-        wants_expert = "expert" in hello["needs"]
-        expert = experts_chunk(self._sim, int(hello["chunk"])) if wants_expert else None
+        with self._watch.part("render"):
+            observation = self._sim.observe(_cameras(hello))
+        expert = None
+        if "expert" in hello["needs"]:
+            with self._watch.part("expert"):
+                expert = experts_chunk(self._sim, int(hello["chunk"]))
         self._report("infer")
-        asked = time.monotonic()
-        try:
-            actions, _ = self._ask(
-                lambda: self._model.infer(self.steps, observation, self._last_action, expert)
-            )
-        finally:
-            self.policy_s += time.monotonic() - asked
+        actions = self._inferred(observation, expert)
         self._report("step")
         return _checked(actions, self._space)
 
-    def _execute(self, action: np.ndarray) -> bool:
-        success = self._sim.step(action, self._kind)
+    def _inferred(self, observation: Observation, expert: np.ndarray | None) -> np.ndarray:
+        asked, served = self._watch.now(), Served()
+        try:
+            actions, served = self._ask(
+                lambda: self._model.infer(self.steps, observation, self._last_action, expert)
+            )
+            return actions
+        finally:
+            trip_s = self._watch.now() - asked
+            self.policy_s += trip_s
+            for part, seconds in served.of(trip_s).items():
+                self._watch.add(part, seconds)
+
+    def _execute(self, action: np.ndarray) -> bool | None:
+        """None where the episode goes on; else whether the task has succeeded."""
+        with self._watch.part("simulate"):
+            success = self._sim.step(action, self._kind)
+            ended = not success and self._sim.ended()
         self.steps += 1
         self._last_action = action
         self._recorder.record(self.steps)
         if time.monotonic() - self._reported_at >= PROGRESS_S:
             self._report("step")
-        return success
+        return bool(success) if success or ended else None
 
     def _report(self, phase: str) -> None:
         self._reported_at = time.monotonic()
-        self._progress(phase, self.steps)
+        with self._watch.part("report"):
+            self._progress(phase, self.steps)
 
     @staticmethod
     def _ask(call: Callable[[], _T]) -> _T:
@@ -217,8 +239,15 @@ class _Run:
 class _Recorder:
     """Takes a picture every so many steps, where there is something to take it with."""
 
-    def __init__(self, sim: Simulator, path: Path | None, camera: str, ffmpeg: str | None) -> None:
-        self._sim, self._camera = sim, camera
+    def __init__(
+        self,
+        sim: Simulator,
+        watch: Stopwatch,
+        path: Path | None,
+        camera: str,
+        ffmpeg: str | None,
+    ) -> None:
+        self._sim, self._watch, self._camera = sim, watch, camera
         self._every = max(1, round(sim.control_hz / FPS))
         self._recorded_at = -1
         self._writer: VideoWriter | None = None
@@ -233,18 +262,23 @@ class _Recorder:
     def record(self, step: int, due: bool = False) -> None:
         if self._writer and step != self._recorded_at and (due or step % self._every == 0):
             self._recorded_at = step
-            self._writer.add(self._sim.frame(self._camera))
+            with self._watch.part("render"):
+                frame = self._sim.frame(self._camera)
+            with self._watch.part("encode"):
+                self._writer.add(frame)
 
     def finish(self, step: int) -> str | None:
         """With the moment the episode ended as the last picture."""
         self.record(step, due=True)
-        path = self._writer.finish() if self._writer else None
+        with self._watch.part("encode"):
+            path = self._writer.finish() if self._writer else None
         self._writer = None
         return None if path is None else str(path)
 
     def discard(self) -> None:
-        if self._writer:
-            self._writer.discard()
+        with self._watch.part("encode"):
+            if self._writer:
+                self._writer.discard()
 
 
 def _end(sim: Simulator, success: bool) -> dict[str, Any]:

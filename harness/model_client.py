@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,18 @@ from harness.simulators.contract import Episode, Observation
 from harness.wire import Connection, ProtocolError, connect
 
 PROTOCOL = 1
+
+
+class Served(NamedTuple):
+    """What the server says of the seconds an answer took it."""
+
+    infer_s: float = 0.0  # the policy itself
+    wait_s: float = 0.0  # for its turn, or for others of its batch
+
+    def of(self, trip_s: float) -> dict[str, float]:
+        """The parts of a round trip: what the server does not account for is ``wire``."""
+        wire_s = max(0.0, trip_s - self.infer_s - self.wait_s)
+        return {"infer": self.infer_s, "wait": self.wait_s, "wire": wire_s}
 
 
 class ModelClient:
@@ -82,8 +94,8 @@ class ModelClient:
         observation: Observation,
         last_action: np.ndarray | None,
         expert: np.ndarray | None,
-    ) -> tuple[np.ndarray, float]:
-        """``((n, D) float32 read-only actions, seconds the policy took)``.
+    ) -> tuple[np.ndarray, Served]:
+        """``((n, D) float32 read-only actions, what they took the server)``.
 
         Args:
             step: actions executed so far.
@@ -100,7 +112,7 @@ class ModelClient:
         }
         request = {"type": "infer", "session": self.session, "step": step, "observation": seen}
         reply = self._connection.ask(request, "actions")
-        return reply["actions"], float(reply["infer_s"])
+        return reply["actions"], Served(float(reply["infer_s"]), float(reply.get("wait_s", 0.0)))
 
     def gone(self) -> bool:
         """Whether the server has closed the connection between two requests."""

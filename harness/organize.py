@@ -125,6 +125,7 @@ def _draft(
         holes=tuple(of_config.holes),
         unsealed=tuple(of_config.unsealed),
         identity=results.identity,
+        profiles=of_config.profiles,
     )
     videos = dict(_videos(paths, of_config, order))
     files = ReportFiles(root.report(model, config), paths)

@@ -62,6 +62,8 @@ class Row:
     sim_s: float | None = None  # simulated seconds
     wall_s: float | None = None
     policy_s: float | None = None  # waiting for the policy
+    # Seconds since this worker's last row by ``stopwatch.PARTS``; empty where nobody measured.
+    profile: Mapping[str, float] = field(default_factory=dict)
     policy: str
     checkpoint: Mapping[str, str]  # name, digest
     simulator: str
@@ -101,9 +103,13 @@ class Row:
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "int": (int,), "str": (str,), "float": (int, float), "bool": (bool,), "None": (type(None),),
     "tuple[str, ...]": (list,), "Mapping[str, str]": (dict,), "Mapping[str, Any]": (dict,),
+    "Mapping[str, float]": (dict,),
 }  # fmt: skip
 
-_DEFAULTS = {f.name: f.default for f in fields(Row) if f.default is not MISSING} | {"versions": {}}
+_DEFAULTS: Mapping[str, Any] = {
+    **{f.name: f.default for f in fields(Row) if f.default is not MISSING},
+    **{f.name: {} for f in fields(Row) if f.default_factory is not MISSING},
+}
 
 #: Field -> the JSON types it accepts, from the annotations above, and whether it may be absent.
 SCHEMA = {

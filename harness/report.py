@@ -131,6 +131,8 @@ class Report:
     holes: tuple[Hole, ...] = ()
     unsealed: tuple[tuple[str, str], ...] = ()  # (scene, task) queued, but nothing sealed
     identity: Mapping[str, str] = field(default_factory=dict)  # policy, checkpoint, simulator
+    #: Scene -> task -> seconds by ``stopwatch.PARTS``; without the tasks that nobody measured.
+    profiles: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     def scene(self, scene: str) -> Tally:
         return sum(self.tasks[scene].values(), Tally())
@@ -153,7 +155,17 @@ class Report:
             tuple(hole for hole in self.holes if hole.scene == scene),
             tuple(cell for cell in self.unsealed if cell[0] == scene),
             self.identity,
+            {scene: self.profiles.get(scene, {})},
         )
+
+
+def summed(profiles: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The seconds of each part together."""
+    total: dict[str, float] = {}
+    for profile in profiles:
+        for part, seconds in profile.items():
+            total[part] = total.get(part, 0.0) + seconds
+    return total
 
 
 def tables(counted: Iterable[Counted], holes: Iterable[Hole]) -> dict[str, dict[str, Tally]]:

@@ -35,6 +35,8 @@ class ConfigResults:
     counted: list[Counted] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     unsealed: list[tuple[str, str]] = field(default_factory=list)
+    #: Scene -> task -> the seconds of its rows by ``stopwatch.PARTS``.
+    profiles: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -108,6 +110,8 @@ class RunReader:
             results.notes.append(f"results of episodes that have another one, left out: {repeats}")
         if strays:
             results.notes.append(f"rows of episodes this run has not selected, left out: {strays}")
+        for (scene, task, config), seconds in self.table.profiles():
+            results.of(scene, config).profiles.setdefault(scene, {})[task] = seconds
         _note_unsealed(results, loose)
         return sealed | loose
 

@@ -178,7 +178,8 @@ class _Watch:
 
     def error(self, kind: str, message: str) -> dict[str, Any]:
         wall_s = self._clock() - self._began
-        return {**error_result(kind, message, ""), "steps": self.steps, "wall_s": wall_s}
+        took = {"wall_s": wall_s, "profile": {"failed": wall_s}}
+        return {**error_result(kind, message, ""), "steps": self.steps, **took}
 
 
 def model_process(run: Run, name: str) -> ModelServerProcess:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from harness.records import ERROR_KINDS, FORMAT, OUTCOMES, SCHEMA
+from harness.stopwatch import PARTS
 
 
 class Attempt(NamedTuple):
@@ -75,7 +76,7 @@ COLUMNS = (
     " scene VARCHAR, task VARCHAR, task_config VARCHAR, seed BIGINT, success BOOLEAN,"
     " hard_success BOOLEAN, collision BOOLEAN, video VARCHAR, error VARCHAR, started DOUBLE,"
     " finished DOUBLE, policy VARCHAR, checkpoint VARCHAR, simulator VARCHAR,"
-    " settings_hash VARCHAR, code_hash VARCHAR"
+    " settings_hash VARCHAR, code_hash VARCHAR, profile VARCHAR"
 )
 
 _PLAIN = ("manifest", "worker", "host", "scene", "task", "task_config")
@@ -86,6 +87,7 @@ _SELECTED = (
     "seed::BIGINT", "success::BOOLEAN", "hard_success::BOOLEAN",
     "collision_count::BIGINT > 0", "video->>'$'", "error", "started::DOUBLE", "finished::DOUBLE",
     "policy->>'$'", "checkpoint", "simulator->>'$'", "settings_hash->>'$'", "code_hash->>'$'",
+    "profile",
 )  # fmt: skip
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
@@ -129,6 +131,12 @@ SELECT DISTINCT manifest {CURRENT} AND manifest NOT IN (SELECT manifest FROM sea
 ERRORS = f"""
 SELECT {_REDUCED}, tried FROM rows JOIN ({_BEST}) AS best USING (manifest, position)
 LEFT JOIN floors USING (manifest, position) WHERE NOT settled AND attempt > coalesce(floor, 0)
+"""
+_STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
+PROFILES = f"""
+SELECT scene, task, task_config, {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
+FROM (SELECT scene, task, task_config, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
+      AND profile IS NOT NULL) GROUP BY ALL ORDER BY ALL
 """
 TIES = f"""
 SELECT DISTINCT manifest, position, file FROM rows JOIN (

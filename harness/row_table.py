@@ -26,10 +26,12 @@ from harness.row_queries import (
     CURRENT,
     ERRORS,
     OTHERS,
+    PROFILES,
     READ,
     TIES,
     Attempt,
 )
+from harness.stopwatch import PARTS
 
 _MEMORY, _MUCH = "192MB", "2GB"
 _THREADS = 1  # a second one takes up to 200 MB of buffers, and no less CPU
@@ -127,6 +129,11 @@ class RowTable:
             values = self._db.execute(f"SELECT DISTINCT {name} {CURRENT}").fetchall()
             found[name] = {str(value) for (value,) in values}
         return found
+
+    def profiles(self) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
+        """``(scene, task, task_config)`` and the seconds by part of all its rows, errors too."""
+        for scene, task, task_config, *seconds in self._db.execute(PROFILES).fetchall():
+            yield (scene, task, task_config), dict(zip(PARTS, seconds, strict=True))
 
     def pace(self, now: float, window: float) -> tuple[int, float | None]:
         """Episodes with an outcome that ended in the ``window`` seconds before ``now``, and when

@@ -72,11 +72,14 @@ class Service:
         if self._batcher:
             self._batcher.count(+1)
 
-    def infer(self, observation: Mapping[str, Any], session: Session) -> np.ndarray:
+    def infer(self, observation: Mapping[str, Any], session: Session) -> tuple[np.ndarray, float]:
+        """The actions, and the seconds that the policy took; the rest was a wait for others."""
         if self._batcher:
             return self._batcher.infer(observation, session)
         with contextlib.nullcontext() if self.policy.concurrent else self._turn:
-            return self.policy.infer(observation, session)
+            began = time.perf_counter()
+            actions = self.policy.infer(observation, session)
+            return actions, time.perf_counter() - began
 
     def count(self, change: int) -> int:
         """How many clients there were before this one came or went."""
@@ -202,10 +205,10 @@ class Conversation:
         name = str(request.get("session", ""))
         if name not in self._sessions:
             raise Refused(f"infer in session {name!r}", "it was never begun", "send reset first")
-        started = time.monotonic()
-        observation = _observation(request.get("observation"))
-        actions = self._service.infer(observation, self._sessions[name])
-        return {"type": "actions", "actions": actions, "infer_s": time.monotonic() - started}
+        observation, asked = _observation(request.get("observation")), time.perf_counter()
+        actions, infer_s = self._service.infer(observation, self._sessions[name])
+        wait_s = time.perf_counter() - asked - infer_s
+        return {"type": "actions", "actions": actions, "infer_s": infer_s, "wait_s": wait_s}
 
     def _close(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._service.end(self._sessions.pop(str(request.get("session", "")), None))

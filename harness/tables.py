@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from harness.report import Counted, Hole, Rate, Report, Tally
+from harness.report import Counted, Hole, Rate, Report, Tally, summed
+from harness.stopwatch import PARTS
 
 #: Of half a million episodes: ``asdict`` copies each of them deeply, and takes ten times as long.
 _EPISODE = [field.name for field in fields(Counted)]
@@ -39,17 +40,19 @@ _HEAD = ("SR % [95 %]", "n", "HSR % [95 %]", "n", "CR % [95 %]", "n", "error", "
 def full_text(report: Report) -> str:
     """What the command prints: the tasks of each scene, then the scenes."""
     grids = [f"scene {scene}\n{_scene_grid(report, scene)}" for scene in report.tasks]
-    return _page(report, "all tasks", *grids, f"all scenes\n{_overview_grid(report)}")
+    overview = f"all scenes\n{_overview_grid(report)}"
+    return _page(report, "all tasks", *grids, overview, _profiles_of_tasks(report))
 
 
 def overview_text(report: Report) -> str:
     """``runs/<model>/results.txt``: a line a scene, and TOTAL."""
-    return _page(report, "all scenes", _overview_grid(report))
+    return _page(report, "all scenes", _overview_grid(report), _profiles_of_tasks(report))
 
 
 def scene_text(report: Report, scene: str) -> str:
     """``runs/<model>/<scene>/results.txt``: a line a task, and TOTAL."""
-    return _page(report.only(scene), f"scene {scene}", _scene_grid(report, scene))
+    only = report.only(scene)
+    return _page(only, f"scene {scene}", _scene_grid(report, scene), _profiles_of_tasks(only))
 
 
 def csv_text(report: Report) -> str:
@@ -84,6 +87,7 @@ def json_text(report: Report, counted: Iterable[Counted], notes: Sequence[str]) 
         },
         "episodes": [{name: getattr(episode, name) for name in _EPISODE} for episode in counted],
         "holes": [vars(hole) for hole in report.holes],
+        "profiles": report.profiles,
         "unsealed": [list(cell) for cell in report.unsealed],
         "notes": list(notes),
     }
@@ -103,6 +107,28 @@ def _overview_grid(report: Report) -> str:
 def _scene_grid(report: Report, scene: str) -> str:
     rows = [(task, *_cells(tally)) for task, tally in report.tasks[scene].items()]
     return _grid(("task", *_HEAD), rows, ("TOTAL", *_cells(report.scene(scene))))
+
+
+def _profiles_of_tasks(report: Report) -> str:
+    """Where the time went, a line a task; "" where nobody measured."""
+    measured = {
+        f"{scene}/{task}": profile
+        for scene, tasks in report.profiles.items()
+        for task, profile in tasks.items()
+    }
+    total = summed(measured.values())
+    parts = [part for part in PARTS if total.get(part)]
+    if not parts:
+        return ""
+    rows = [_profile_row(name, profile, parts) for name, profile in measured.items()]
+    grid = _grid(("task", *parts, "hours", ""), rows, _profile_row("TOTAL", total, parts))
+    return f"where the time went, % of the hours (its parts: harness/DESIGN.md)\n{grid}"
+
+
+def _profile_row(name: str, profile: Mapping[str, float], parts: Sequence[str]) -> tuple[str, ...]:
+    whole = sum(profile.values())
+    shares = (f"{100 * profile.get(part, 0.0) / (whole or 1):.1f}" for part in parts)
+    return (name, *shares, f"{whole / 3600:.3f}", "")
 
 
 def _page(report: Report, title: str, *grids: str) -> str:

@@ -30,8 +30,10 @@ from harness.population import Cell
 from harness.records import Row, read_rows
 from harness.rig import Rig
 from harness.run import Run, refuse_other_weights
+from harness.simulators.contract import Episode
 from harness.slurm import identity as slurm_identity
 from harness.slurm import time_left
+from harness.stopwatch import Stopwatch
 from harness.video import remove_abandoned
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -73,6 +75,7 @@ class Worker:
         self._claims = open_claims(run, self._heartbeat, self._observer, self._record_lost)
         self._rig = Rig(run, self.id)
         self._job_end = JobEnd(time_left())
+        self._watch = Stopwatch()
         self._metrics: dict[Cell, AppendLog] = {}
         self._signal: int | None = None
         self._starting = False
@@ -104,18 +107,21 @@ class Worker:
         while True:
             self._tick()
             if not self._rig.standing:
-                self._start_rig()
+                with self._watch.part("start"):
+                    self._start_rig()
             if failing := self._claims.streak.verdict:
                 return self._give_up(failing, EXIT_PARTIAL)
             if late := self._job_end.verdict():
                 # Without a single row the same job again would do no better.
                 return self._give_up(late, EXIT_LATER if self._metrics else EXIT_PARTIAL)
-            batch = self._claims.next()
+            with self._watch.part("claim"):
+                batch = self._claims.next()
             if batch is None:
                 self._log.info("nothing is left to run")
                 return EXIT_OK
             if isinstance(batch, Wait):
-                time.sleep(batch.seconds)
+                with self._watch.part("idle"):
+                    time.sleep(batch.seconds)
             else:
                 self._run_batch(batch)
 
@@ -151,7 +157,8 @@ class Worker:
                     return
             marker = None
         finally:
-            self._claims.finish(batch, marker)
+            with self._watch.part("write"):
+                self._claims.finish(batch, marker)
 
     def _run_episode(self, batch: Batch, position: int) -> bool:
         """Whether its row is on disk; not where somebody else took the batch meanwhile."""
@@ -165,7 +172,7 @@ class Worker:
             video = self._run.paths.video(folder, manifest.hash, position, episode.seed, attempt)
         began = time.time()
         try:
-            result = self._rig.play(episode, attempt, video, self._tick)
+            result = self._played(episode, attempt, video)
             if result["error"] and self._signal is not None:
                 # SLURM signals every process of a step: the same TERM ended the simulator.
                 raise Stopped
@@ -175,12 +182,21 @@ class Worker:
         if not self._claims.may_record(batch):
             self._log.warning("%s was taken by another worker; its row is dropped", batch.claim)
             return False
-        row = self._row(batch, position, result, began)
-        self._append(batch.cell, row)
-        self._claims.recorded(row)
+        row = self._row(batch, position, {**result, "profile": self._watch.lap()}, began)
+        with self._watch.part("write"):
+            self._append(batch.cell, row)
+            self._claims.recorded(row)
         self._measure(row)
         self._log.info("%s seed %s attempt %s: %s", row.task, row.seed, row.attempt, _said(row))
         return True
+
+    def _played(self, episode: Episode, attempt: int, video: Path | None) -> dict[str, Any]:
+        began = self._watch.now()
+        result = self._rig.play(episode, attempt, video, self._tick)
+        took = self._watch.now() - began
+        self._watch.take(result["profile"])
+        self._watch.add("handover", max(0.0, took - sum(result["profile"].values())))
+        return result
 
     def _tick(self, step: int = 0) -> None:
         self._heartbeat.alive()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
     "foundations": "errors trees sharing atomic paths rotations records variables gpus settings"
-    " identity slurm job_end simulators.contract simulators.registry",
+    " identity slurm job_end stopwatch simulators.contract simulators.registry",
     "run": "run servers prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing claims joining compaction"
     " preparer sealing reuse node_words",
@@ -44,7 +44,7 @@ BELOW = {
 }
 
 #: Runs in a user's simulator or model Python. Adapters and policies import what they are for.
-FOREIGN = "errors rotations " + LAYERS["episode"] + " simulators.contract"
+FOREIGN = "errors rotations stopwatch " + LAYERS["episode"] + " simulators.contract"
 
 
 def modules() -> dict[str, Path]:

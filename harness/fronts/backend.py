@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient
+from harness.model_client import ModelClient, Served
 from harness.simulators.contract import Episode, Observation
 
 
@@ -52,8 +52,8 @@ class Backend:
         """The next inference is the first of an episode."""
         self._begun = False
 
-    def infer(self, seen: Mapping[str, Any]) -> tuple[np.ndarray, float]:
-        """``((n, D) float32, seconds)`` for what ``policies.mapping.read`` found.
+    def infer(self, seen: Mapping[str, Any]) -> tuple[np.ndarray, Served]:
+        """``((n, D) float32, what they took)`` for what ``policies.mapping.read`` found.
 
         The client does not say what it executed, so ``last_action`` is None.
 

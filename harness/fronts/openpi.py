@@ -97,8 +97,8 @@ def answer(connection: ServerConnection, backend: Backend, template: Any) -> Non
         if observation.get(_RESET) or seen.get("instruction") != prompt:
             backend.begin()
             prompt = seen.get("instruction")
-        actions, infer_s = backend.infer(seen)
-        timing = {"infer_ms": infer_s * 1000}
+        actions, served = backend.infer(seen)
+        timing = {"infer_ms": served.infer_s * 1000}
         if before_s is not None:
             timing["prev_total_ms"] = before_s * 1000
         connection.send(msgpack_numpy.packb({"actions": actions, "server_timing": timing}))

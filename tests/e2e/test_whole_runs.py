@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.records import Row
 from tests.e2e.conftest import SEEDS, Home
 
 TASKS = ("reach_goal", "reach_even", "never_succeed")
@@ -34,6 +35,22 @@ def test_an_undisturbed_run_plays_each_episode_once(home: Home) -> None:
     assert {row.attempt for row in rows} == {1}
     assert Counter(row.outcome for row in rows) == {"success": 18, "fail": 18}
     assert f"{len(rows)} of {len(rows)} episodes done" in out
+    assert_profiles_add_up(rows)
+
+
+def assert_profiles_add_up(rows: list[Row]) -> None:
+    """A row's profile accounts for all the time since its worker's last row, by another clock."""
+    ends: dict[str, float] = {}
+    passed, measured = 0.0, Counter[str]()
+    for row in sorted(rows, key=lambda row: row.finished):
+        if row.worker in ends:
+            passed += row.finished - ends[row.worker]
+            measured.update(row.profile)
+        else:
+            assert row.profile["start"] > 0
+        ends[row.worker] = row.finished
+    assert measured.total() == pytest.approx(passed, rel=0.03)
+    assert {"claim", "write", "reset", "simulate", "expert", "wire", "infer"} <= set(measured)
 
 
 def test_a_finished_run_has_nothing_to_do(home: Home) -> None:

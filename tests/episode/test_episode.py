@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ import pytest
 
 from harness.episode import run_episode
 from harness.errors import RollpoolError
+from harness.model_client import Served
 from harness.simulators.contract import Episode, Score
+from harness.stopwatch import Stopwatch
 from harness.wire import ConnectionLost, RemoteError
 from tests.fakes.models import FakeModel
 from tests.fakes.pointsim import FAULT_STEP, REST, STEP_LIMIT, PointSim
@@ -285,3 +287,60 @@ def test_an_expert_that_breaks_the_contract_is_the_simulators_fault(shape: tuple
 
     error = run_episode(Lazy(), FakeModel(chunk=5), episode_of("reach_goal"))["error"]
     assert error["kind"] == "simulator" and "expert_chunk(5)" in error["message"]
+
+
+class Clock:
+    """Moves by what each thing is said to take."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def slow(self, thing: object, **seconds: float) -> None:
+        for name, took in seconds.items():
+            setattr(thing, name, self._slow(getattr(thing, name), took))
+
+    def _slow(self, call: Callable[..., Any], took: float) -> Callable[..., Any]:
+        def slowed(*arguments: Any) -> Any:
+            self.now += took
+            return call(*arguments)
+
+        return slowed
+
+
+def profiled(
+    monkeypatch: pytest.MonkeyPatch, sim: PointSim, model: FakeModel, clock: Clock, task: str
+) -> dict[str, Any]:
+    clock.slow(sim, reset=3.0, observe=0.5, step=0.25, expert_chunk=0.125, state_hash=2.0)
+    clock.slow(model, reset=1.0, infer=0.75)
+    monkeypatch.setattr("harness.episode.Stopwatch", lambda: Stopwatch(clock))
+    return run_episode(sim, model, episode_of(task))
+
+
+class Queued(FakeModel):
+    """Says that of its 0.75 s a quarter was the policy's, and an eighth a wait for others."""
+
+    def infer(self, *asked: Any) -> tuple[np.ndarray, Served]:
+        return super().infer(*asked)[0], Served(0.25, 0.125)
+
+
+def test_the_profile_says_where_the_time_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, model = Clock(), Queued(chunk=8)
+    result = profiled(monkeypatch, PointSim(), model, clock, "never_succeed")
+    assert result["profile"] == {
+        "reset": 4.0, "render": 2.5, "expert": 0.625, "simulate": 0.25 * STEP_LIMIT, "score": 2.0,
+        "infer": 1.25, "wait": 0.625, "wire": 1.875,
+    }  # fmt: skip
+    assert sum(result["profile"].values()) == clock.now
+    assert result["policy_s"] == 3.75
+
+
+def test_an_episode_in_error_has_the_profile_of_how_far_it_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    result = profiled(monkeypatch, PointSim(), Queued(), clock, "raise_in_step")
+    assert result["profile"]["simulate"] == 0.25 * FAULT_STEP
+    assert sum(result["profile"].values()) == clock.now

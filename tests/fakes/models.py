@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.model_client import Served
 from harness.simulators.contract import Episode, Observation
 
 
@@ -44,9 +45,9 @@ class FakeModel:
         observation: Observation,
         last_action: np.ndarray | None,
         expert: np.ndarray | None,
-    ) -> tuple[np.ndarray, float]:
+    ) -> tuple[np.ndarray, Served]:
         self.asked.append((step, observation, last_action, expert))
         if self._act is not None:
-            return self._act(step, observation, last_action), 0.0
+            return self._act(step, observation, last_action), Served()
         assert expert is not None
-        return expert, 0.0
+        return expert, Served()

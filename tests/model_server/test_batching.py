@@ -109,7 +109,7 @@ def alone(seed: int, *proprios: float) -> list[float]:
 
 
 def results(asked: Sequence[Any]) -> list[float]:
-    return [float(each.result(DEADLINE_S)[0, 0]) for each in asked]
+    return [float(each.result(DEADLINE_S)[0][0, 0]) for each in asked]
 
 
 def test_those_that_wait_are_answered_in_one_call() -> None:

@@ -57,9 +57,9 @@ def test_an_episode_over_the_wire(codec: str) -> None:
         assert (model.hello["action_kind"], model.hello["chunk"]) == ("ee6d", 30)
         model.reset(episode())
         last = np.arange(20, dtype=np.float32)
-        actions, infer_s = model.infer(4, observation(0.25), last, None)
+        actions, served = model.infer(4, observation(0.25), last, None)
         assert actions.shape == (3, 20) and actions.dtype == np.float32
-        assert (actions == 0.25).all() and 0 <= infer_s < 10
+        assert (actions == 0.25).all() and 0 <= served.infer_s < 10 and 0 <= served.wait_s < 10
         model.close()
     assert (saw["images"]["countertop"] == 7).all() and saw["instruction"] == "go"
     assert (saw["last_action"] == last).all() and saw["expert"] is None

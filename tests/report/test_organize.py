@@ -73,6 +73,36 @@ def test_whole_table(run: HandMade) -> None:
     }  # fmt: skip
 
 
+TIMES = """\
+where the time went, % of the hours (its parts: harness/DESIGN.md)
+task                  simulate  render  infer  other  hours
+-----------------------------------------------------------
+office/press_bell          0.0     0.0   90.0   10.0  1.000
+study/put_cup_in_box      50.0    25.0   25.0    0.0  2.000
+-----------------------------------------------------------
+TOTAL                     33.3    16.7   46.7    3.3  3.000
+"""
+
+
+def test_where_the_time_went(run: HandMade) -> None:
+    cup = run.seal("study", "put_cup_in_box", [1, 2, 3])
+    bell = run.seal("office", "press_bell", [1])
+    took = {"simulate": 1800.0, "render": 900.0, "infer": 900.0}
+    run.write(
+        run.row(cup, 0, profile=took),
+        run.row(cup, 1, "error", profile=took),  # its time has passed all the same
+        run.row(cup, 2),  # nobody measured
+        run.row(bell, 0, profile={"infer": 3240.0, "other": 360.0, "unheard of": 7.0}),
+    )
+    quiet(run, "tiny")
+    folder = run.root.runs / "tiny"
+    assert TIMES in (folder / "results.txt").read_text()
+    of_scene = (folder / "office" / "results.txt").read_text()
+    assert "office/press_bell   90.0   10.0  1.000" in of_scene and "study" not in of_scene
+    found = json.loads((folder / "results.json").read_text())["profiles"]
+    assert found["study"]["put_cup_in_box"]["simulate"] == 3600
+
+
 def test_csv_is_the_leaderboard_form(run: HandMade) -> None:
     quiet(whole(run), "tiny")
     lines = (run.root.runs / "tiny" / "results.csv").read_text().splitlines()

@@ -47,6 +47,7 @@ def rows(draw: st.DrawFn) -> Row:
         collision_count=draw(st.sampled_from([None, 0, 3])),
         collision_names=tuple(draw(st.lists(_TEXT, max_size=2))),
         video=draw(st.none() | _TEXT), finished=draw(st.floats(0, 1e10)),
+        profile=draw(st.dictionaries(st.sampled_from(["reset", "other", ""]), st.floats(0, 1e6))),
     )  # fmt: skip
 
 
