@@ -290,6 +290,8 @@ def read_record(paths: RunPaths) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = json.loads(data)
         newer = record["format"] > FORMAT
+        if not newer:
+            _ = record["id"], record["identity"]["policy"], record["settings"]["POLICY_NAME"]
     except (ValueError, KeyError, TypeError) as error:
         raise RollpoolError(
             f"run {paths.name!r}", f"{paths.run_json} is damaged", "begin another STUDY_RUN"

@@ -228,6 +228,8 @@ def load_yaml(file: Path) -> dict[str, Any]:
         raise RollpoolError(str(file), f"not a YAML file ({what})", "correct it") from error
     if loaded is not None and not isinstance(loaded, dict):
         raise RollpoolError(str(file), "not a mapping", "write lines `name: value`")
+    if odd := [name for name in loaded or {} if not isinstance(name, str)]:
+        raise RollpoolError(str(file), f"the name {odd[0]!r} is no text", "put it in quotes")
     return loaded or {}
 
 

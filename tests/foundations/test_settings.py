@@ -143,6 +143,7 @@ def test_the_simulators_configuration_is_sealed_by_its_content(root: Root, tmp_p
         ("- a\n- b\n", "not a mapping"),
         ("began: 2026-11-29\n", "not plain values"),
         ("a: {b\n", "not a YAML file"),
+        ("1: a\n", "the name 1 is no text"),
     ],
 )
 def test_a_configuration_that_is_no_mapping_of_plain_values_is_refused(

@@ -198,7 +198,9 @@ def test_a_newer_run_is_not_touched(root: Root, settings: Launch) -> None:
     assert sorted(run.paths.root.rglob("*")) == before
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"format":"one"}', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"{}", b'{"format":"one"}', b'{"format":1,"id":"x"}', b"\xff"]
+)
 def test_a_damaged_run_is_refused(root: Root, settings: Launch, data: bytes) -> None:
     paths = root.run("demo")
     paths.root.mkdir(parents=True)
