@@ -91,7 +91,8 @@ class Sleeping:
         return {
             "outcome": "fail", "success": False, "hard_success": None, "collision_count": None,
             "collision_names": [], "steps": 1, "sim_s": seconds, "wall_s": seconds,
-            "policy_s": 0.0, "state_hash": None, "video": None, "versions": {}, "error": None,
+            "policy_s": 0.0, "profile": {}, "state_hash": None, "video": None, "versions": {},
+            "error": None,
         }  # fmt: skip
 
     def abandon(self) -> None:

@@ -34,6 +34,7 @@ def result(episode: Episode) -> dict[str, Any]:
         "sim_s": 1.0,
         "wall_s": duration(episode.seed),
         "policy_s": 0.0,
+        "profile": {},
         "state_hash": f"{episode.seed:064x}",
         "video": None,
         "versions": {},
