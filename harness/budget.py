@@ -82,6 +82,11 @@ class Budget:
     def add(self, row: Tried) -> None:
         self._episodes.setdefault((row.manifest, row.position), _Episode()).add(row)
 
+    def known(self, manifest: str) -> set[int]:
+        """The positions of which there are rows or decisions."""
+        decided = self._decisions.episodes() if self._decisions else ()
+        return {position for of, position in (*self._episodes, *decided) if of == manifest}
+
     def settled(self, manifest: str, position: int) -> bool:
         """Whether the episode has a success or a fail."""
         return self._get(manifest, position).settled > self.floor(manifest, position)
@@ -118,6 +123,8 @@ class Budget:
         if skipped := self._verdict(manifest, position).skipped:
             return skipped
         errors = self._errors(manifest, position)
+        if not errors:
+            return None
         kinds = Counter(_kind(row) for row in errors)
         lost = kinds[LOST]
         if kinds.total() - lost <= self._retries and lost <= self._lost_retries:

@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.budget import Streak
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, Record
-from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook, shard_of, touched_cells
+from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook, touched_cells
 from harness.observer import Observer
 from harness.population import Cell, Manifest
 from harness.records import Row
@@ -123,6 +123,7 @@ class Claims:
         # Asking costs listings in each cell that is left, and many may wait for the same few.
         seconds = min(self._heartbeat.interval, 0.9 + len(left) / 10)
         seconds *= 0.5 + self._chance.random() / 2
+        seconds = min(seconds, self._observer.due_s())
         return Wait(seconds, sum(len(positions) for s in left for positions in s.left.values()))
 
     def _nothing_left(self) -> bool:
@@ -225,13 +226,16 @@ class Claims:
         self._observer.look()
         for standing in self._standings:
             for shard in list(standing.left):
-                takeable = functools.partial(self._takeable, standing)
+                takeable = functools.partial(self._takeable_of, standing)
                 if batch := self._from_shard(standing, shard, takeable):
                     return batch
         return None
 
     def _adopt(self, standing: Standing, shards: Sequence[int], start: float) -> None:
         self._mine, self._ahead, self._shard, self._start = standing, iter(shards), None, start
+
+    def _takeable_of(self, standing: Standing, shard: int) -> Sequence[int]:
+        return [p for p in standing.left.get(shard, ()) if self._takeable(standing, p)]
 
     def _takeable(self, standing: Standing, position: int) -> bool:
         if not all(self._observer.abandoned(claim) for claim in standing.book.open(position)):
@@ -242,11 +246,11 @@ class Claims:
         return self._heartbeat.host not in tried or not untried
 
     def _from_shard(
-        self, standing: Standing, shard: int, wanted: Callable[[int], bool]
+        self, standing: Standing, shard: int, wanted: Callable[[int], Sequence[int]]
     ) -> Batch | None:
         tried: set[tuple[int, int]] = set()
         while True:
-            runs = standing.runs(shard, wanted, self._start)
+            runs = standing.runs(wanted(shard), self._start)
             run = next((run for run in runs if run not in tried), None)
             if run is None:
                 return None
@@ -261,7 +265,7 @@ class Claims:
         book = standing.book
         dead = {claim for p in range(first, last + 1) for claim in book.open(p)}
         claim = book.try_claim(first, last, standing.attempts(first, last), dead)
-        standing.digest(shard_of(first))
+        standing.digest()
         if claim is None:
             return None
         if dead and self._live_again(dead):
@@ -273,8 +277,7 @@ class Claims:
             self._lapses = -1  # no record named the claim for so long: look before trusting it
         if dead:
             self._bury(standing, dead)
-        left = standing.left.get(claim.shard, ())
-        batch = Batch(claim, standing.manifest, tuple(p for p in left if claim.covers(p)))
+        batch = Batch(claim, standing.manifest, tuple(standing.left_of(claim)))
         if batch.positions and self.may_record(batch):
             return batch
         self.finish(batch, RELEASED if batch.positions else DONE)

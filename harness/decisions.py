@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,10 @@ class Decisions:
     def of(self, manifest: str, position: int) -> Verdict:
         """What holds for an episode."""
         return self._verdicts.get((manifest, position), _NONE)
+
+    def episodes(self) -> Collection[tuple[str, int]]:
+        """Those that anything was decided about."""
+        return self._verdicts.keys()
 
     def floors(self) -> dict[tuple[str, int], int]:
         """Each episode that was reset -> the last attempt of its earlier generation."""

@@ -9,11 +9,12 @@ still so.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.filesystem import Filesystem
 
@@ -28,8 +29,7 @@ _MARKERS = (DONE, SHORT, RELEASED)
 _CLAIM = re.compile(r"(\d+)-(\d+)\.(\d+)")
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A batch of sealed positions ``first..last`` and the number of the attempt at it."""
 
     cell_dir: str
@@ -67,12 +67,24 @@ def touched_cells(leases: Path, fs: Filesystem) -> set[str]:
     return set(fs.names(leases))
 
 
+class _Shard:
+    """The names of one shard as last listed, and this worker's own since: as they are and as the
+    markers of each claim."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.claims: dict[Claim, set[str]] = {}
+
+
 class LeaseBook:
     """A cached view of ``<leases>/<cell_dir>``: as of the last ``refresh`` of each shard.
+
+    A listing costs what is new in it: names that were there before are not looked at again.
 
     Attributes:
         void: finished claims whose rows are missing; the reader of rows adds to it.
         shrunk: names that were seen have vanished: somebody removes leases.
+        changed: claims of which names have come or gone; the reader of rows takes them out.
         floor: the attempt up to which claims over a position are an earlier generation's: they
             say nothing any more.
     """
@@ -80,9 +92,11 @@ class LeaseBook:
     def __init__(self, leases: Path, cell_dir: str, fs: Filesystem | None = None) -> None:
         self.cell_dir = cell_dir
         self._leases, self._fs = leases, fs or Filesystem()
-        self._shards: dict[int, dict[Claim, set[str]]] = {}
+        self._shards: dict[int, _Shard] = {}
+        self._folders: dict[int, Path] = {}
         self._covering: dict[int, list[Claim]] = {}
         self.void: set[Claim] = set()
+        self.changed: set[Claim] = set()
         self.shrunk = False
         self.floor: Callable[[int], int] = lambda position: 0
 
@@ -100,20 +114,18 @@ class LeaseBook:
         names = self._fs.names(self._leases / self.cell_dir)
         return {int(name) for name in names if name.isdigit()}
 
-    def refresh(self, shard: int) -> dict[Claim, list[str]]:
-        """List ``shard``; returns the names behind each claim."""
-        found = self._names(shard)
-        self._take_in(shard, found)
-        return found
-
-    def _take_in(self, shard: int, found: Mapping[Claim, Sequence[str]]) -> None:
-        # A marker whose claim was removed still says what it says.
-        claims = {
-            claim: {name.rpartition(".")[2] for name in names} & {*_MARKERS}
-            for claim, names in found.items()
-        }
-        self.shrunk |= not self._shards.get(shard, {}).keys() <= claims.keys()
-        self._store(shard, claims)
+    def refresh(self, shard: int) -> Collection[str]:
+        """List ``shard``; returns its names."""
+        listed = set(self._fs.names(self._folder(shard)))
+        known = self._shards.setdefault(shard, _Shard())
+        new = listed - known.names
+        if len(listed) - len(new) == len(known.names):  # none has gone
+            self._add(shard, new)
+        else:
+            self._forget(shard)
+            self._add(shard, listed)
+            self.shrunk |= not known.claims.keys() <= self._shards[shard].claims.keys()
+        return listed
 
     def listed(self, shard: int) -> bool:
         """Whether ``shard`` was listed before, however long ago."""
@@ -122,15 +134,20 @@ class LeaseBook:
     def covering(self, position: int) -> list[Claim]:
         """The claims over ``position``, the lowest attempt first."""
         covering = self._covering.get(position, [])
-        floor = self.floor(position)
+        floor = self.floor(position) if covering else 0
         return [claim for claim in covering if claim.attempt > floor] if floor else covering
 
     def marked(self, claim: Claim, marker: str) -> bool:
-        return marker in self._shards.get(claim.shard, {}).get(claim, ())
+        return marker in self._seen(claim)
 
-    def closed(self, *shards: int) -> set[Claim]:
-        """The claims in ``shards`` (in all of them by default) that ended without finishing."""
-        return self._with(lambda markers: bool(markers) and DONE not in markers, shards)
+    def closed(self) -> set[Claim]:
+        """The claims that ended without finishing."""
+        return {claim for claim, markers in self._known() if markers and DONE not in markers}
+
+    def ended_short(self, claim: Claim) -> bool:
+        """Whether ``claim`` ended without finishing."""
+        markers = self._seen(claim)
+        return bool(markers) and DONE not in markers
 
     def finished(self, position: int) -> bool:
         """Whether a claim over ``position`` is marked done, and not known to be void."""
@@ -138,12 +155,15 @@ class LeaseBook:
 
     def done(self) -> set[Claim]:
         """The claims that are marked finished, the void ones included."""
-        return self._with(lambda markers: DONE in markers, ())
+        return {claim for claim, markers in self._known() if DONE in markers}
+
+    def covered(self) -> Set[int]:
+        """The positions over which there are claims."""
+        return self._covering.keys()
 
     def open(self, position: int) -> list[Claim]:
         """The claims over ``position`` that carry no marker: it is taken while an owner lives."""
-        shard = self._shards.get(shard_of(position), {})
-        return [claim for claim in self.covering(position) if not shard[claim]]
+        return [claim for claim in self.covering(position) if not self._seen(claim)]
 
     def attempts(self, first: int, last: int) -> int:
         """The highest attempt at any of the positions, 0 if there was none."""
@@ -166,6 +186,7 @@ class LeaseBook:
         self.refresh(shard)
         if not made:
             return None
+        self._shards[shard].names.add(claim.name)
         if self._markers(claim) or self._contested(claim, dead):
             # Whoever lists second sees the first, so one of two that overlap backs off. At worst
             # both do.
@@ -175,18 +196,18 @@ class LeaseBook:
 
     def finish(self, claim: Claim, marker: str) -> None:
         """Close ``claim``. Its rows are on disk before. Doing it twice changes nothing."""
-        path = claim.path(self._leases)
-        file = path.with_name(f"{path.name}.{marker}")
+        name = f"{claim.name}.{marker}"
+        file = self._folder(claim.shard) / name
         try:
             self._fs.create(file)
         except FileNotFoundError:
-            self._make_shard(claim)
+            self._make_shard(claim.shard)
             self._fs.create(file)
         self._markers(claim).add(marker)
+        self._shards[claim.shard].names.add(name)
+        self.changed.add(claim)
 
-    def compact(
-        self, shard: int, found: Mapping[Claim, Sequence[str]], over: Callable[[int], bool]
-    ) -> int:
+    def compact(self, shard: int, found: Iterable[str], over: Callable[[int], bool]) -> int:
         """Say in a few names what the names ``found`` in ``shard`` say; returns how many are fewer.
 
         Nothing is done while any claimed position is not ``over``, by decisions and rows read after
@@ -194,7 +215,7 @@ class LeaseBook:
         What others may still add or list meanwhile is not touched and changes no conclusion: the
         new names stand before the old go.
         """
-        old = {name: claim for claim, names in found.items() for name in names}
+        old = {name for name in found if self._parse(shard, name)}
         covered = sorted(p for p in self._span(shard) if self.covering(p))
         if not all(over(position) for position in covered):
             return 0
@@ -206,38 +227,47 @@ class LeaseBook:
             new.add(f"{summary.name}.{DONE}")
         if len(new) >= len(old):
             return 0
-        folder = self._leases / self.cell_dir / str(shard)
-        for name in sorted(new - old.keys()):
+        folder = self._folder(shard)
+        for name in sorted(new - old):
             self._fs.create(folder / name)
         # The claims go before their markers, so that none looks open in between.
-        for name in sorted(old.keys() - new, key=lambda name: name.count(".")):
+        for name in sorted(old - new, key=lambda name: name.count(".")):
             self._fs.remove(folder / name)
         return len(old) - len(new)
 
-    def _names(self, shard: int) -> dict[Claim, list[str]]:
-        """The names behind each claim, as listed now."""
-        found: dict[Claim, list[str]] = {}
-        for name in self._fs.names(self._leases / self.cell_dir / str(shard)):
-            base, _, marker = name.rpartition(".")
-            claim = Claim.parse(self.cell_dir, shard, base if marker in _MARKERS else name)
-            if claim:
-                found.setdefault(claim, []).append(name)
-        return found
+    def _folder(self, shard: int) -> Path:
+        if shard not in self._folders:
+            self._folders[shard] = self._leases / self.cell_dir / str(shard)
+        return self._folders[shard]
+
+    def _parse(self, shard: int, name: str) -> tuple[Claim, str] | None:
+        """The claim that ``name`` is of, and its marker, if it is one."""
+        base, _, marker = name.rpartition(".")
+        if marker not in _MARKERS:
+            base, marker = name, ""
+        claim = Claim.parse(self.cell_dir, shard, base)
+        return (claim, marker) if claim else None
 
     @staticmethod
     def _span(shard: int) -> range:
         return range(shard * SHARD, (shard + 1) * SHARD)
 
+    def _seen(self, claim: Claim) -> Collection[str]:
+        """The markers of ``claim``; none where it is not known."""
+        shard = self._shards.get(claim.shard)
+        return shard.claims.get(claim, ()) if shard else ()
+
     def _markers(self, claim: Claim) -> set[str]:
         """The markers of ``claim``, which is real even if the last listing did not show it."""
-        claims = self._shards.setdefault(claim.shard, {})
+        claims = self._shards.setdefault(claim.shard, _Shard()).claims
         if claim not in claims:
-            self._store(claim.shard, {**claims, claim: set()})
-        return self._shards[claim.shard][claim]
+            claims[claim] = set()
+            self._cover(claim)
+            self.changed.add(claim)
+        return claims[claim]
 
-    def _with(self, which: Callable[[set[str]], bool], shards: Collection[int]) -> set[Claim]:
-        names = (item for s in shards or self._shards for item in self._shards[s].items())
-        return {claim for claim, markers in names if which(markers)}
+    def _known(self) -> Iterator[tuple[Claim, set[str]]]:
+        return (item for shard in self._shards.values() for item in shard.claims.items())
 
     def _contested(self, claim: Claim, dead: Collection[Claim]) -> bool:
         for position in range(claim.first, claim.last + 1):
@@ -250,25 +280,37 @@ class LeaseBook:
         return False
 
     def _mkdir(self, claim: Claim) -> bool:
-        path = claim.path(self._leases)
+        path = self._folder(claim.shard) / claim.name
         try:
             return self._fs.mkdir(path)
         except FileNotFoundError:
-            self._make_shard(claim)
+            self._make_shard(claim.shard)
             return self._fs.mkdir(path)
 
-    def _make_shard(self, claim: Claim) -> None:
-        directory = claim.path(self._leases).parent
+    def _make_shard(self, shard: int) -> None:
         try:
-            self._fs.mkdir(directory)
+            self._fs.mkdir(self._folder(shard))
         except FileNotFoundError:
             self.touch()
-            self._fs.mkdir(directory)
+            self._fs.mkdir(self._folder(shard))
 
-    def _store(self, shard: int, claims: dict[Claim, set[str]]) -> None:
-        self._shards[shard] = claims
+    def _add(self, shard: int, names: Collection[str]) -> None:
+        """Take in names that were not there before."""
+        self._shards[shard].names.update(names)
+        for name in names:
+            if parsed := self._parse(shard, name):
+                claim, marker = parsed
+                markers = self._markers(claim)  # one whose claim was removed says what it says
+                if marker:
+                    markers.add(marker)
+                self.changed.add(claim)
+
+    def _forget(self, shard: int) -> None:
+        self._shards[shard] = _Shard()
         for position in self._span(shard):
             self._covering.pop(position, None)
-        for claim in sorted(claims, key=lambda claim: claim.attempt):
-            for position in range(claim.first, claim.last + 1):
-                self._covering.setdefault(position, []).append(claim)
+
+    def _cover(self, claim: Claim) -> None:
+        for position in range(claim.first, claim.last + 1):
+            covering = self._covering.setdefault(position, [])
+            bisect.insort(covering, claim, key=lambda claim: claim.attempt)

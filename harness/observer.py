@@ -72,6 +72,13 @@ class Observer:
                 sighting.gone = True
         self._name_owners()
 
+    def due_s(self) -> float:
+        """Seconds until the records are to be read again. Whoever waits longer credits the silent
+        with less than has passed, and finds them dead later than it might."""
+        if self._looked is None:
+            return 0.0
+        return max(0.0, self._looked + self.interval - self._clock())
+
     def look_again(self) -> None:
         """Read at once every record that may have changed: before a judgement is acted upon."""
         for name in self._fs.names(self._workers):

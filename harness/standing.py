@@ -8,6 +8,7 @@ somebody decided something.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.budget import Budget
@@ -26,6 +27,7 @@ class Standing:
         touched: somebody has begun it.
         left: shard -> the positions that are neither settled nor set aside nor marked finished;
             positions that are held by somebody are among them.
+    A position is reckoned anew when its names, its rows or decisions change, and never else.
     """
 
     def __init__(
@@ -35,7 +37,9 @@ class Standing:
         self.manifest, self.book, self.budget = manifest, book, budget
         self.touched = self.joined = False
         self.left: dict[int, list[int]] = {}
+        self._fresh: dict[int, list[int]] = {}
         self._rows, self._width = rows, min(minibatch or SHARD, SHARD)
+        self._selected = frozenset(positions)
         self._all: dict[int, list[int]] = {}
         for position in sorted(positions):
             self._all.setdefault(shard_of(position), []).append(position)
@@ -48,7 +52,7 @@ class Standing:
 
     def confirm(self) -> bool:
         """Whether it is complete by the rows alone; reads them, where names said it first."""
-        if self.complete and not all(self.recorded_over(p) for s in self._all.values() for p in s):
+        if self.complete and not all(self.recorded_over(p) for p in self._selected):
             self.load()
         return self.complete
 
@@ -67,19 +71,21 @@ class Standing:
             self.book.refresh(shard)
         if not self.joined:
             self.begin()
-        self.digest(*shards)
+        self.digest()
 
     def refresh_shard(self, shard: int) -> None:
         self.book.refresh(shard)
-        self.digest(shard)
+        self.digest()
 
-    def digest(self, *shards: int) -> None:
-        """Take in what a listing of ``shards`` showed."""
-        if self.book.shrunk or (shards and self.book.closed(*shards) - self._accounted):
+    def digest(self) -> None:
+        """Take in what listings have shown."""
+        changed = self.book.changed
+        if self.book.shrunk or any(map(self.book.ended_short, changed - self._accounted)):
             self.load()
-        else:
-            for shard in shards:
-                self._prune(shard)
+            return
+        while changed:
+            claim = changed.pop()
+            self._reckon(range(claim.first, claim.last + 1))
 
     def load(self) -> None:
         """Read the rows again, after the names that are known by now."""
@@ -88,21 +94,23 @@ class Standing:
             if row.manifest == self.manifest.hash:
                 self.budget.add(row)
         self._accounted, self.book.shrunk = closed, False
+        self.book.changed.clear()
         self.book.void = {claim for claim in done if not self._backed(claim)}
-        for shard in self._all:
-            self._prune(shard)
+        self.left = {shard: positions.copy() for shard, positions in self._all.items()}
+        self._fresh = {shard: positions.copy() for shard, positions in self._all.items()}
+        self._reckon(self.budget.known(self.manifest.hash) | self.book.covered())
 
     def recorded(self, row: Row) -> None:
         """A row that this worker has put on disk."""
         self.budget.add(row)
-        self._drop(row.position)
+        self._reckon((row.position,))
 
     def finish(self, claim: Claim, marker: str) -> None:
         """Close a claim of which all rows are known here."""
         self.book.finish(claim, marker)
         self._accounted.add(claim)
-        for position in range(claim.first, claim.last + 1):
-            self._drop(position)
+        self.book.changed.discard(claim)
+        self._reckon(range(claim.first, claim.last + 1))
 
     def floor(self, position: int) -> int:
         """The attempt up to which names and rows are an earlier generation's."""
@@ -116,54 +124,73 @@ class Standing:
         """Whether the rows alone say that nobody need run it."""
         return self.budget.over(self.manifest.hash, position)
 
-    def fresh(self, position: int) -> bool:
-        """Whether nobody holds it and it has never gone wrong."""
-        return not self.book.open(position) and not self.budget.failed(self.manifest.hash, position)
+    def fresh(self, shard: int) -> Sequence[int]:
+        """The positions of ``shard`` that nobody holds and that have never gone wrong."""
+        self.digest()
+        return self._fresh.get(shard, ())
+
+    def left_of(self, claim: Claim) -> Sequence[int]:
+        """The positions of ``claim`` that are left."""
+        left = self.left.get(claim.shard, [])
+        begin = bisect.bisect_left(left, claim.first)
+        return left[begin : bisect.bisect_right(left, claim.last, begin)]
 
     def fresh_count(self) -> int:
-        return sum(self.fresh(position) for left in self.left.values() for position in left)
+        return sum(map(len, self._fresh.values()))
 
     def attempts(self, first: int, last: int) -> int:
         """The highest attempt in the rows of these positions."""
         positions = range(first, last + 1)
         return max(self.budget.attempts(self.manifest.hash, position) for position in positions)
 
-    def runs(
-        self, shard: int, wanted: Callable[[int], bool], start: float = 0.0
-    ) -> Iterator[tuple[int, int]]:
-        """``(first, last)`` of the batches to be had in ``shard``: neighbours that are wanted, cut
-        at multiples of the minibatch so that workers who see the same name the same.
+    def runs(self, positions: Sequence[int], start: float = 0.0) -> Iterator[tuple[int, int]]:
+        """``(first, last)`` of the batches to be had of ``positions``, which are of one shard:
+        neighbours, cut at multiples of the minibatch so that workers who see the same name the
+        same.
 
         Args:
-            start: where in the shard to begin, from 0 to 1; what lies before comes last.
+            start: where among them to begin, from 0 to 1; what lies before comes last.
         """
-        positions = [position for position in self.left.get(shard, ()) if wanted(position)]
-        found: list[tuple[int, int]] = []
-        for position in positions:
-            if found and position == found[-1][1] + 1 and position % SHARD % self._width:
-                found[-1] = (found[-1][0], position)
-            else:
-                found.append((position, position))
-        cut = int(start * len(found))
-        yield from found[cut:] + found[:cut]
+        cut = int(start * len(positions))
+        while cut > 0 and self._together(positions[cut - 1], positions[cut]):
+            cut -= 1
+        batch: list[int] = []
+        for position in (*positions[cut:], *positions[:cut]):
+            if batch and not self._together(batch[-1], position):
+                yield batch[0], batch[-1]
+                batch = []
+            batch.append(position)
+        if batch:
+            yield batch[0], batch[-1]
+
+    def _together(self, position: int, following: int) -> bool:
+        return following == position + 1 and bool(following % SHARD % self._width)
 
     def _backed(self, claim: Claim) -> bool:
-        selected = set(self._all.get(claim.shard, ()))
-        return all(
-            self.recorded_over(position)
-            for position in range(claim.first, claim.last + 1) if position in selected
-        )  # fmt: skip
+        positions = self._selected.intersection(range(claim.first, claim.last + 1))
+        return all(map(self.recorded_over, positions))
 
-    def _prune(self, shard: int) -> None:
-        self._keep(shard, [p for p in self._all.get(shard, ()) if not self.over(p)])
+    def _reckon(self, positions: Iterable[int]) -> None:
+        """See what has become of ``positions``."""
+        for position in self._selected.intersection(positions):
+            left = not self.over(position)
+            fresh = left and not self.book.open(position)
+            fresh = fresh and not self.budget.failed(self.manifest.hash, position)
+            _keep(self.left, position, left)
+            _keep(self._fresh, position, fresh)
 
-    def _drop(self, position: int) -> None:
-        shard = shard_of(position)
-        if self.over(position):
-            self._keep(shard, [p for p in self.left.get(shard, ()) if p != position])
 
-    def _keep(self, shard: int, left: list[int]) -> None:
-        if left:
-            self.left[shard] = left
-        else:
-            self.left.pop(shard, None)
+def _keep(shards: dict[int, list[int]], position: int, belongs: bool) -> None:
+    """``position`` is in its shard's list, which is in order, or it is not."""
+    shard = shard_of(position)
+    positions = shards.get(shard, [])
+    at = bisect.bisect_left(positions, position)
+    if belongs == (positions[at : at + 1] == [position]):
+        return
+    if belongs:
+        positions.insert(at, position)
+        shards[shard] = positions
+    elif len(positions) > 1:
+        del positions[at]
+    else:
+        del shards[shard]

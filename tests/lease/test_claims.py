@@ -229,6 +229,20 @@ def test_a_frozen_owner_is_replaced_after_ttl_and_stops_when_it_wakes(cluster: C
     assert not owner.claims.may_record(batch)
 
 
+def test_who_waits_as_told_takes_over_when_ttl_is_over(cluster: Cluster) -> None:
+    """However much chance shortens the waits: the looks are an interval apart, and all of it
+    counts."""
+    owner, heir = frozen(cluster)
+    owner.take()
+    frozen_at = cluster.now
+    while isinstance(waiting := heir.claims.next(), Wait):
+        heir.heartbeat.alive()
+        heir.heartbeat.tick()
+        cluster.now += waiting.seconds + TTL / 1000  # nobody wakes on time
+    assert waiting is not None
+    assert TTL <= cluster.now - frozen_at <= TTL * 1.02
+
+
 def test_an_owner_that_thaws_before_its_taker_is_there_keeps_its_claim(cluster: Cluster) -> None:
     """It lists before the taker's name is there; so the taker must see its beat."""
     owner, heir = frozen(cluster)

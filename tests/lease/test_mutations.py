@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,10 @@ class BatchesAreAsLongAsMine(LeaseBook):
         self.width = max(self.width, last - first + 1)
         return super().try_claim(first, last, recorded, dead)
 
-    def _store(self, shard: int, claims: dict[Claim, set[str]]) -> None:
-        super()._store(shard, claims)
-        self._covering = {}
-        for claim in sorted(claims, key=lambda claim: claim.attempt):
-            for position in range(claim.first, claim.first + self.width):
-                self._covering.setdefault(position, []).append(claim)
+    def _cover(self, claim: Claim) -> None:
+        for position in range(claim.first, claim.first + self.width):
+            self._covering.setdefault(position, []).append(claim)
+            self._covering[position].sort(key=lambda claim: claim.attempt)
 
 
 class HoldsDirectoriesOpen(w.View):
@@ -158,9 +156,7 @@ class ForgetsFloors(w.Heard):
 class CompactsWhatIsOpen(LeaseBook):
     """Says that all is done which somebody has begun."""
 
-    def compact(
-        self, shard: int, found: Mapping[Claim, Sequence[str]], over: Callable[[int], bool]
-    ) -> int:
+    def compact(self, shard: int, found: Iterable[str], over: Callable[[int], bool]) -> int:
         return super().compact(shard, found, lambda position: True)
 
 
