@@ -6,6 +6,7 @@ Nothing here can run code: element types are numbers, booleans, text, bytes and 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Any
@@ -49,25 +50,36 @@ def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], 
     whole = isinstance(shape, list) and len(shape) <= _MAX_NDIM
     if not whole or not all(type(n) is int and n >= 0 for n in shape):
         raise malformed(f"array shape {str(shape)[:80]!r}")
-    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+    if not isinstance(dtype, str):
         raise malformed(f"array element type {str(dtype)[:80]!r}")
-    try:
-        parsed = np.dtype(dtype)
-    except (TypeError, ValueError) as error:
-        raise malformed(f"array element type {dtype[:80]!r}") from error
-    if parsed.kind not in _KINDS or parsed.itemsize == 0:
-        raise malformed(f"array element type {dtype[:80]!r}")
+    parsed = _element_type(dtype)
     return parsed, tuple(shape), math.prod(shape) * parsed.itemsize
 
 
-def rebuild(buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """A read-only view on ``buffer``, which has exactly the bytes that dtype and shape need."""
+@functools.lru_cache(64)
+def _element_type(text: str) -> np.dtype[Any]:
+    if not _DTYPE.fullmatch(text):
+        raise malformed(f"array element type {text[:80]!r}")
     try:
-        array: np.ndarray = np.ndarray(shape, dtype, buffer)
+        parsed = np.dtype(text)
+    except (TypeError, ValueError) as error:
+        raise malformed(f"array element type {text[:80]!r}") from error
+    if parsed.kind not in _KINDS or parsed.itemsize == 0:
+        raise malformed(f"array element type {text[:80]!r}")
+    return parsed
+
+
+def rebuild(
+    buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
+) -> np.ndarray:
+    """A read-only view on the bytes of ``buffer`` from ``start`` on."""
+    try:
+        array: np.ndarray = np.ndarray(shape, dtype, buffer, start)
     except (TypeError, ValueError, OverflowError) as error:
         raise malformed(f"an array of shape {shape}") from error
     if dtype.kind == "U" and array.size:
-        points: np.ndarray = np.frombuffer(buffer, dtype.byteorder + "u4", array.nbytes // 4)
+        code = dtype.byteorder + "u4"
+        points: np.ndarray = np.frombuffer(buffer, code, array.nbytes // 4, start)
         if points.max() > _LAST_CODE_POINT:
             raise malformed("text that is not Unicode")
     array.flags.writeable = False

@@ -1,9 +1,10 @@
 """The binary codec: a JSON header, then the arrays' own bytes.
 
-Payload: ``RPB1``, 4-byte big-endian header length, the header, then each array on the next
-multiple of 64 bytes from the payload's start. In the header an array is ``{"__array__": index}``
-and the top level carries ``"__arrays__": [{"dtype", "shape"}, ...]``. Decoded arrays are read-only
-views on the payload: nothing is copied.
+Payload: ``RPB1``, 4-byte big-endian header length, the header, then each array on the next multiple
+of 64 bytes from the start of the frame (the payload's length, 4 bytes, comes before it), and so to
+the end. In the header an array is ``{"__array__": index}`` and the top level carries
+``"__arrays__": [{"dtype", "shape"}, ...]``. Decoded arrays are read-only views on the payload:
+nothing is copied.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import numpy as np
 
 from harness.wire.arrays import checked, malformed, parse_spec, plain, raw_bytes, rebuild
 from harness.wire.errors import ProtocolError
-from harness.wire.frames import ALIGNMENT
+from harness.wire.frames import ALIGNMENT, padding
 
 MAGIC = b"RPB1"
 _REFERENCE, _TABLE = "__array__", "__arrays__"
 _PREFIX = struct.Struct(">4sI")
+_ZEROS = memoryview(bytes(ALIGNMENT))
+_JSON = json.JSONEncoder(separators=(",", ":"))
+#: What JSON knows and holds nothing: most values of a message, so they are passed by quickly.
+_PLAIN = (str, int, float, bool, type(None))
 
 
 def encode(message: dict[str, Any]) -> list[memoryview]:
@@ -28,15 +33,17 @@ def encode(message: dict[str, Any]) -> list[memoryview]:
     arrays: list[np.ndarray] = []
     try:
         tree = _with_references(message, arrays)
-        tree[_TABLE] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-        header = json.dumps(tree, separators=(",", ":")).encode()
+        tree[_TABLE] = [{"dtype": a.dtype.str, "shape": a.shape} for a in arrays]
+        header = _JSON.encode(tree).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
-    parts = [memoryview(_PREFIX.pack(MAGIC, len(header)) + header)]
-    end = len(parts[0])
+    end = _PREFIX.size + len(header)
+    start = _PREFIX.pack(MAGIC, len(header)) + header + _ZEROS[: padding(end)]
+    parts, end = [memoryview(start)], len(start)
     for array in arrays:
-        parts += [memoryview(bytes(-end % ALIGNMENT)), raw_bytes(array)]
-        end += -end % ALIGNMENT + array.nbytes
+        end += array.nbytes
+        parts += [raw_bytes(array), _ZEROS[: padding(end)]]
+        end += padding(end)
     return [part for part in parts if len(part)]
 
 
@@ -55,10 +62,13 @@ def decode(payload: np.ndarray) -> dict[str, Any]:
     if not isinstance(tree, dict) or not isinstance(tree.get(_TABLE), list):
         raise malformed("a header without an array table")
     arrays = _arrays(payload, end, tree.pop(_TABLE))
+    if _REFERENCE in tree:
+        raise malformed("a message that is an array")
     try:
-        return {key: _resolved(value, arrays) for key, value in tree.items()}
+        _resolve(tree, arrays)
     except RecursionError as error:
         raise malformed("a message nested too deeply") from error
+    return tree
 
 
 def _arrays(payload: np.ndarray, end: int, table: list[Any]) -> list[np.ndarray]:
@@ -67,13 +77,14 @@ def _arrays(payload: np.ndarray, end: int, table: list[Any]) -> list[np.ndarray]
         if not isinstance(entry, dict):
             raise malformed("an entry of the array table")
         dtype, shape, size = parse_spec(entry.get("dtype"), entry.get("shape"))
-        start = end + -end % ALIGNMENT
+        start = end + padding(end)
         end = start + size
         if end > len(payload):
             raise malformed("arrays larger than the payload")
-        arrays.append(rebuild(payload[start:end].data, dtype, shape))
+        arrays.append(rebuild(payload, dtype, shape, start))
+    end += padding(end)
     if end != len(payload):
-        raise malformed(f"{len(payload) - end} bytes too many")
+        raise malformed(f"{len(payload)} bytes instead of {end}")
     return arrays
 
 
@@ -88,20 +99,25 @@ def _with_references(value: Any, arrays: list[np.ndarray]) -> Any:
         for key in value:
             if not isinstance(key, str) or key in (_REFERENCE, _TABLE):
                 raise unsendable(f"the key {key!r}")
-        return {key: _with_references(item, arrays) for key, item in value.items()}
+        return {
+            key: item if type(item) in _PLAIN else _with_references(item, arrays)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_with_references(item, arrays) for item in value]
     return value
 
 
-def _resolved(value: Any, arrays: list[np.ndarray]) -> Any:
-    if isinstance(value, list):
-        return [_resolved(item, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if _REFERENCE not in value:
-        return {key: _resolved(item, arrays) for key, item in value.items()}
-    index = value[_REFERENCE]
+def _resolve(holder: Any, arrays: list[np.ndarray]) -> None:
+    """Put the arrays where ``holder``, an object or a list, and what it holds refer to them."""
+    for key, value in holder.items() if type(holder) is dict else enumerate(holder):
+        if type(value) is dict and _REFERENCE in value:
+            holder[key] = _referred(value[_REFERENCE], arrays)
+        elif type(value) in (dict, list):
+            _resolve(value, arrays)
+
+
+def _referred(index: Any, arrays: list[np.ndarray]) -> np.ndarray:
     if type(index) is not int or not 0 <= index < len(arrays):
         raise malformed(f"a reference to array {str(index)[:80]}")
     return arrays[index]

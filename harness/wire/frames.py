@@ -19,10 +19,11 @@ from harness.wire.errors import ConnectionLost, DeadlinePassed, ProtocolError
 
 #: No message of ours is larger: three 4K pictures and then some.
 FRAME_LIMIT = 256 * 1024 * 1024
-#: Array bytes start on such a boundary of the payload, and so of the memory it is received into.
-ALIGNMENT = 64
-
 _LENGTH = struct.Struct(">I")
+#: Arrays start on such a boundary of the frame, frames on one of the stream, and memory to receive
+#: into lies in the same way: between addresses that differ in their last bits the kernel's copies
+#: take up to four times as long.
+ALIGNMENT = 64
 _VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
 _REUSE_LIMIT = 64 * 1024 * 1024
 
@@ -49,6 +50,11 @@ class Deadline:
         )
 
 
+def padding(end: int) -> int:
+    """Bytes from ``end`` in a payload to the next boundary of its frame."""
+    return -(_LENGTH.size + end) % ALIGNMENT
+
+
 class Memory:
     """The block frames are received into: fresh pages cost more than the copy they hold.
 
@@ -61,14 +67,14 @@ class Memory:
         self._unshared = sys.getrefcount(self._block)
 
     def take(self, size: int) -> np.ndarray:
-        """A ``(size,)`` uint8 array that starts on an ``ALIGNMENT`` boundary."""
+        """``(size,)`` uint8 for a payload: a frame's length before it would be on a boundary."""
         shared = sys.getrefcount(self._block) > self._unshared
         if shared or len(self._block) < size + ALIGNMENT:
             self._block = np.empty(size + ALIGNMENT, np.uint8)
         block = self._block
         if size > _REUSE_LIMIT:
             self._block = np.empty(0, np.uint8)
-        start = -block.ctypes.data % ALIGNMENT
+        start = (_LENGTH.size - block.ctypes.data) % ALIGNMENT
         return block[start : start + size]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.wire import ProtocolError, binary, classic
-from harness.wire.frames import ALIGNMENT
+from harness.wire.frames import ALIGNMENT, Memory, padding
 
 CODECS = {
     "binary": (binary.encode, binary.decode),
@@ -134,7 +134,8 @@ def test_garbage_is_refused(codec: str, garbage: bytes) -> None:
 def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> np.ndarray:
     header = json.dumps({"type": "ok", "value": value, "__arrays__": list(entries), **more})
     start = binary.MAGIC + len(header).to_bytes(4, "big") + header.encode()
-    return np.frombuffer(start + bytes(-len(start) % ALIGNMENT) + body, np.uint8)
+    data = start + bytes(padding(len(start))) + body
+    return np.frombuffer(data + bytes(padding(len(data))), np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> n
         table({"dtype": "<f4", "shape": [2**62]}, body=bytes(8)),
         table({"dtype": "<f4", "shape": [0, 2**70]}),
         table({"dtype": "<f4", "shape": [1] * 33}, body=bytes(4)),
-        table({"dtype": "<f4", "shape": [1]}, body=bytes(5)),
+        table({"dtype": "<f4", "shape": [1]}, body=bytes(65)),
         table({"dtype": "<U1", "shape": [1]}, body=b"\xff\xff\xff\x7f"),
         table({"dtype": "<f4", "shape": "1"}, body=bytes(4)),
         table({"dtype": 4, "shape": [1]}, body=bytes(4)),
@@ -256,11 +257,20 @@ def test_a_pickle_is_only_bytes(codec: str) -> None:
 
 def test_binary_arrays_are_aligned_views_of_the_payload() -> None:
     images = {name: np.full((3, 5, 3), n, np.uint8) for n, name in enumerate("abc")}
-    payload = joined(binary.encode({"type": "infer", "images": images}))
+    sent = joined(binary.encode({"type": "infer", "images": images}))
+    payload = Memory().take(len(sent))
+    payload[:] = sent
     for name, image in binary.decode(payload)["images"].items():
         assert np.shares_memory(image, payload)
-        assert (image.ctypes.data - payload.ctypes.data) % ALIGNMENT == 0
+        assert image.ctypes.data % ALIGNMENT == 0
         assert (image == images[name]).all()
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(message=MESSAGES)
+def test_frames_follow_each_other_on_boundaries(message: dict[str, Any]) -> None:
+    """Each copy of the kernel's then finds its bytes where they will lie in memory."""
+    assert (4 + len(joined(binary.encode(message)))) % ALIGNMENT == 0
 
 
 def test_binary_does_not_copy_what_it_sends() -> None:
