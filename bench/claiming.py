@@ -9,10 +9,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import TracebackType
 
 from harness.budget import Budget
 from harness.claims import Batch, Claims
+from harness.errors import RollpoolError
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, WorkerId
 from harness.lease import LeaseBook
@@ -22,6 +27,8 @@ from harness.population import Cell, Episodes, Manifest
 from harness.records import Row
 from harness.standing import Standing
 
+#: The turn that claims nothing.
+PAIR = "pair"
 TTL = 3600.0
 DEADLINE_S = 600.0
 
@@ -92,57 +99,113 @@ def manifest(count: int) -> Manifest:
     return Manifest(cell, digest, 0, "none", unread, count)
 
 
-class Claiming:
-    """One process's part of a case: claims, and as many bare pairs; the first claim joins."""
+@dataclass(frozen=True)
+class Queue:
+    """What is claimed from.
 
-    def __init__(self, run: Path, number: int, of: Manifest, delay_s: float = 0.0) -> None:
-        self._worker, self._pairs = Worker(run, of, delay_s), run / f"pairs.{number}"
+    Attributes:
+        delay_s: what each call on the leases takes more.
+    """
+
+    batches: int
+    delay_s: float = 0.0
+
+
+class Claiming:
+    """One process's part: claims from each queue, which it joins first, and bare pairs."""
+
+    def __init__(self, run: Path, number: int, queues: Mapping[str, Queue]) -> None:
+        self._run, self._pairs, self._queues = run, run / f"pairs.{number}", queues
         self._pairs.mkdir()
         self._made = 0
-        self._worker.claim()
+        self._workers: dict[str, Worker] = {}
 
-    def claim(self, count: int) -> int:
-        before = self._worker.fs.calls
+    def join(self, what: str) -> None:
+        """Be ready for ``turn``; the first claim of a queue joins it."""
+        queue = self._queues.get(what)
+        if queue and what not in self._workers:
+            folder = self._run / what
+            folder.mkdir(exist_ok=True)
+            self._workers[what] = Worker(folder, manifest(queue.batches), queue.delay_s)
+            self._workers[what].claim()
+
+    def turn(self, count: int, what: str) -> int:
+        """So many claims from the queue ``what``, or bare pairs; the calls on the leases."""
+        if what == PAIR:
+            self._pair(count)
+            return 2 * count
+        worker = self._workers[what]
+        before = worker.fs.calls
         for _ in range(count):
-            self._worker.claim()
-        return self._worker.fs.calls - before
+            worker.claim()
+        return worker.fs.calls - before
 
-    def pair(self, count: int) -> int:
+    def _pair(self, count: int) -> None:
         for k in range(self._made, self._made + count):
             os.mkdir(self._pairs / f"{k}-{k}.1")
             os.close(os.open(self._pairs / f"{k}-{k}.1.done", os.O_CREAT | os.O_EXCL, 0o644))
         self._made += count
-        return 2 * count
 
 
-def together(
-    run: Path, workers: int, of: Manifest, turns: list[tuple[str, int]], delay_s: float = 0.0
-) -> list[float]:
-    """Each turn (``claim`` or ``pair``, how often) by all workers at once; the seconds a piece of
-    each turn, and last the calls a claim."""
-    fork = multiprocessing.get_context("fork")
-    barrier, calls = fork.Barrier(workers + 1, timeout=DEADLINE_S), fork.Value("q", 0)
+class Crew:
+    """So many processes that do the same at once; use it as a context."""
 
-    def part(number: int) -> None:
-        mine = Claiming(run, number, of, delay_s)
-        for what, count in turns:
-            barrier.wait()
-            made: int = getattr(mine, what)(count)
-            barrier.wait()
-            if what == "claim":
-                with calls.get_lock():
-                    calls.value += made
+    def __init__(self, run: Path, workers: int, queues: Mapping[str, Queue]) -> None:
+        fork = multiprocessing.get_context("fork")
+        self._barrier = fork.Barrier(workers, timeout=DEADLINE_S)
+        pipes = [fork.Pipe() for _ in range(workers)]
+        self._ends = [end for end, _ in pipes]
+        self._processes = [
+            fork.Process(target=self._work, args=(run, k, queues, end), daemon=True)
+            for k, (_, end) in enumerate(pipes)
+        ]
 
-    processes = [fork.Process(target=part, args=(k,), daemon=True) for k in range(workers)]
-    for process in processes:
-        process.start()
-    took = []
-    for _, count in turns:
-        barrier.wait()
-        began = time.perf_counter()
-        barrier.wait()
-        took.append((time.perf_counter() - began) / (count * workers))
-    for process in processes:
-        process.join()
-    claims = workers * sum(count for what, count in turns if what == "claim")
-    return [*took, calls.value / max(1, claims)]
+    def turn(self, count: int, *whats: str) -> tuple[float, float]:
+        """``count`` claims of each process from each of these queues, or pairs; seconds and calls
+        a piece, from when the first begins until the last ends."""
+        for end in self._ends:
+            end.send((count, whats))
+        began, ended, calls = zip(*map(_answer, self._ends), strict=True)
+        pieces = count * len(whats) * len(self._ends)
+        return (max(ended) - min(began)) / pieces, sum(calls) / pieces
+
+    def _work(self, run: Path, number: int, queues: Mapping[str, Queue], end: Connection) -> None:
+        mine = Claiming(run, number, queues)
+        while turn := end.recv():
+            count, whats = turn
+            for what in whats:
+                mine.join(what)
+            self._barrier.wait()
+            began = time.perf_counter()  # one clock for all processes of a machine
+            calls = sum(mine.turn(count, what) for what in whats)
+            end.send((began, time.perf_counter(), calls))
+
+    def __enter__(self) -> Crew:
+        for process in self._processes:
+            process.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for end, process in zip(self._ends, self._processes, strict=True):
+            if error:
+                process.kill()
+            else:
+                end.send(None)
+        for process in self._processes:
+            process.join()
+
+
+def _answer(end: Connection) -> tuple[float, float, int]:
+    if not end.poll(DEADLINE_S):
+        raise RollpoolError(
+            "bench claims",
+            f"a process has not answered for {DEADLINE_S:.0f} s",
+            "see its traceback",
+        )
+    answer: tuple[float, float, int] = end.recv()
+    return answer

@@ -20,7 +20,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from bench.claiming import Claiming, Worker, manifest, together
+from bench.claiming import PAIR, Claiming, Crew, Queue, Worker, manifest
 from harness.compaction import compact
 from harness.paths import CODE, RunPaths
 
@@ -31,9 +31,11 @@ ROUNDS = 5
 
 def on_nfs(folder: Path, claims: int) -> dict[str, float]:
     """The operations on every NFS mount of this machine, a claim of one worker."""
-    mine = Claiming(Path(tempfile.mkdtemp(prefix="claims-", dir=folder)), 0, manifest(1_000))
+    run = Path(tempfile.mkdtemp(prefix="claims-", dir=folder))
+    mine = Claiming(run, 0, {"queue": Queue(1_000)})
+    mine.join("queue")
     before = nfs_operations()
-    mine.claim(claims)
+    mine.turn(claims, "queue")
     return {name: count / claims for name, count in (nfs_operations() - before).items()}
 
 
@@ -68,12 +70,14 @@ def system_calls(folder: Path, batches: int, workers: int, claims: int) -> str:
 def case(folder: Path, batches: int, workers: int, claims: int) -> str:
     """One line of the table."""
     run = Path(tempfile.mkdtemp(prefix="claims-", dir=folder))
-    turns = [("pair", claims // ROUNDS), ("claim", claims // ROUNDS)] * ROUNDS
-    *took, calls = together(run, workers, manifest(batches), turns)
+    count = claims // ROUNDS
+    with Crew(run, workers, {"queue": Queue(batches)}) as crew:
+        turns = [(crew.turn(count, PAIR)[0], *crew.turn(count, "queue")) for _ in range(ROUNDS)]
     shutil.rmtree(run)
-    ratio = statistics.median(mine / bare for bare, mine in zip(took[::2], took[1::2], strict=True))
+    ratio = statistics.median(mine / bare for bare, mine, _ in turns)
+    rate = 1 / statistics.median(mine for _, mine, _ in turns)
+    calls = statistics.mean(calls for _, _, calls in turns)
     kernel = system_calls(folder, batches, workers, claims)
-    rate = 1 / statistics.median(took[1::2])
     return f"{batches:>8,} {workers:>8} {calls:>8.2f} {kernel:>8} {ratio:>8.1f} {rate:>9,.0f}"
 
 
@@ -102,7 +106,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.spend:
         batches, workers, claims = asked.spend
-        together(asked.folder, workers, manifest(batches), [("claim", claims)])
+        with Crew(asked.folder, workers, {"queue": Queue(batches)}) as crew:
+            crew.turn(claims, "queue")
     elif asked.inodes:
         print(inodes(asked.folder, asked.inodes))
     elif asked.nfs:

@@ -73,7 +73,7 @@ class _Shard:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.claims: dict[Claim, set[str]] = {}
+        self.claims: dict[Claim, tuple[str, ...]] = {}
 
 
 class LeaseBook:
@@ -187,7 +187,8 @@ class LeaseBook:
         if not made:
             return None
         self._shards[shard].names.add(claim.name)
-        if self._markers(claim) or self._contested(claim, dead):
+        self._meet(claim)
+        if self._seen(claim) or self._contested(claim, dead):
             # Whoever lists second sees the first, so one of two that overlap backs off. At worst
             # both do.
             self.finish(claim, RELEASED)
@@ -203,9 +204,8 @@ class LeaseBook:
         except FileNotFoundError:
             self._make_shard(claim.shard)
             self._fs.create(file)
-        self._markers(claim).add(marker)
+        self._meet(claim, marker)
         self._shards[claim.shard].names.add(name)
-        self.changed.add(claim)
 
     def compact(self, shard: int, found: Iterable[str], over: Callable[[int], bool]) -> int:
         """Say in a few names what the names ``found`` in ``shard`` say; returns how many are fewer.
@@ -240,13 +240,14 @@ class LeaseBook:
             self._folders[shard] = self._leases / self.cell_dir / str(shard)
         return self._folders[shard]
 
-    def _parse(self, shard: int, name: str) -> tuple[Claim, str] | None:
+    def _parse(self, shard: int, name: str) -> tuple[Claim] | tuple[Claim, str] | None:
         """The claim that ``name`` is of, and its marker, if it is one."""
         base, _, marker = name.rpartition(".")
         if marker not in _MARKERS:
-            base, marker = name, ""
+            claim = Claim.parse(self.cell_dir, shard, name)
+            return claim and (claim,)
         claim = Claim.parse(self.cell_dir, shard, base)
-        return (claim, marker) if claim else None
+        return claim and (claim, marker)
 
     @staticmethod
     def _span(shard: int) -> range:
@@ -257,16 +258,17 @@ class LeaseBook:
         shard = self._shards.get(claim.shard)
         return shard.claims.get(claim, ()) if shard else ()
 
-    def _markers(self, claim: Claim) -> set[str]:
-        """The markers of ``claim``, which is real even if the last listing did not show it."""
+    def _meet(self, claim: Claim, *markers: str) -> None:
+        """``claim`` is real, and so are its ``markers``, even if the last listing does not show
+        them; and a marker whose claim was removed still says what it says."""
         claims = self._shards.setdefault(claim.shard, _Shard()).claims
         if claim not in claims:
-            claims[claim] = set()
+            claims[claim] = ()
             self._cover(claim)
-            self.changed.add(claim)
-        return claims[claim]
+        claims[claim] += markers
+        self.changed.add(claim)
 
-    def _known(self) -> Iterator[tuple[Claim, set[str]]]:
+    def _known(self) -> Iterator[tuple[Claim, tuple[str, ...]]]:
         return (item for shard in self._shards.values() for item in shard.claims.items())
 
     def _contested(self, claim: Claim, dead: Collection[Claim]) -> bool:
@@ -274,7 +276,7 @@ class LeaseBook:
             others = [other for other in self.covering(position) if other != claim]
             # A number that is not the highest was chosen from a view that is out of date.
             outdated = any(other.attempt >= claim.attempt for other in others)
-            taken = any(not self._markers(other) and other not in dead for other in others)
+            taken = any(not self._seen(other) and other not in dead for other in others)
             if outdated or taken or self.finished(position):
                 return True
         return False
@@ -299,11 +301,7 @@ class LeaseBook:
         self._shards[shard].names.update(names)
         for name in names:
             if parsed := self._parse(shard, name):
-                claim, marker = parsed
-                markers = self._markers(claim)  # one whose claim was removed says what it says
-                if marker:
-                    markers.add(marker)
-                self.changed.add(claim)
+                self._meet(*parsed)
 
     def _forget(self, shard: int) -> None:
         self._shards[shard] = _Shard()
