@@ -1,7 +1,7 @@
 """What a worker should run next.
 
-Order: its own cell, then an untouched cell in queue order, then the unfinished cell with the most
-left; after that what went wrong elsewhere, and what the dead have left behind.
+Order: its own cell, then the one that would end last (``order``); after that what went wrong
+elsewhere, and what the dead have left behind.
 
 Promises: ``None`` means that rows and decisions say of every selected episode that it is settled or
 set aside; an undisturbed claim costs a handful of filesystem calls however long the queue is; in an
@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.budget import Streak
+from harness.durations import Durations
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, Record
-from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook, touched_cells
+from harness.lease import DONE, RELEASED, SHORT, Claim, LeaseBook
 from harness.observer import Observer
+from harness.order import Order
 from harness.population import Cell, Manifest
 from harness.records import Row
 from harness.standing import Standing
@@ -71,6 +73,7 @@ class Claims:
     Args:
         standings: the manifests, in queue order.
         record_lost: see ``Lost``.
+        durations: how long episodes take; rows are added to it as they are recorded here.
         news: asks whether people have decided anything since it was last asked.
     Attributes:
         streak: whether this worker fails so steadily that it should stop.
@@ -79,20 +82,23 @@ class Claims:
     def __init__(
         self, standings: Sequence[Standing], leases: Path, heartbeat: Heartbeat,
         observer: Observer, record_lost: Callable[[Lost], Row], *,
-        news: Callable[[], bool] = lambda: False,
+        durations: Durations | None = None, news: Callable[[], bool] = lambda: False,
         fs: Filesystem | None = None, clock: Callable[[], float] = time.monotonic,
         chance: random.Random | None = None,
     ) -> None:  # fmt: skip
         self.streak = Streak()
-        self._standings, self._leases, self._fs = standings, leases, fs or Filesystem()
+        self.durations = durations or Durations()
+        self._standings = standings
         self._by_manifest = {standing.manifest.hash: standing for standing in standings}
         self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
         self._news, self._clock, self._chance = news, clock, chance or random.Random()
+        self._order = Order(standings, self.durations, leases, fs or Filesystem(), self._chance)
         self._asked = clock()
         self._mine: Standing | None = None
         self._shard: int | None = None
         self._ahead: Iterator[int] = iter(())
         self._start = 0.0
+        self._unknown = False  # how long an episode of that cell takes
         self._lapses = 0
         self._idle = False
         self._read = 0.0  # when rows were last read for no reason but waiting
@@ -102,7 +108,7 @@ class Claims:
         if self._clock() - self._asked >= self._heartbeat.interval:
             self._take_news()
         while True:
-            for stage in (self._own, self._untouched, self._fullest, self._left_over):
+            for stage in (self._own, self._elsewhere, self._left_over):
                 if batch := stage():
                     return batch
             if not all(s.complete for s in self._standings) or self._nothing_left():
@@ -161,6 +167,7 @@ class Claims:
     def recorded(self, row: Row) -> None:
         """A row of this worker's is on disk."""
         self._by_manifest[row.manifest].recorded(row)
+        self.durations.add(row)
         self.streak.add(row)
 
     def finish(self, batch: Batch, marker: str | None = None) -> None:
@@ -175,6 +182,10 @@ class Claims:
         standing.finish(batch.claim, marker or (DONE if over else SHORT))
 
     def _own(self) -> Batch | None:
+        if self._unknown and self._mine and self.durations.known(self._mine.manifest.cell):
+            self._unknown = False
+            if self._observer.living() > 1:
+                self._mine = None  # others may be longer, or not timed yet
         while self._mine is not None:
             if self._shard is not None:
                 batch = self._from_shard(self._mine, self._shard, self._mine.fresh)
@@ -187,40 +198,31 @@ class Claims:
                 self._mine.refresh_shard(self._shard)
         return None
 
-    def _untouched(self) -> Batch | None:
-        if all(standing.touched for standing in self._standings):
-            return None
-        names = touched_cells(self._leases, self._fs)
-        for standing in self._standings:
-            standing.touched |= standing.book.cell_dir in names
-            if standing.touched or not standing.book.touch():
+    def _elsewhere(self) -> Batch | None:
+        self._order.look()
+        # A name that is there and that no listing shows must not keep this worker here; each cell
+        # may turn out to be begun by others, and to have nothing left.
+        for _ in range(1 + 2 * len(self._standings)):
+            standing = self._order.last_to_end()
+            if standing is None:
+                return None
+            if standing.touched:
+                self._join(standing)
+            elif standing.book.touch():
+                standing.begin()
+                self._adopt(standing, sorted(standing.left), 0.0)
+            else:
                 standing.touched = True
-                continue
-            standing.begin()
-            self._adopt(standing, sorted(standing.left), 0.0)
             if batch := self._own():
                 return batch
         return None
 
-    def _fullest(self) -> Batch | None:
-        # A name that is there and that no listing shows must not keep this worker here.
-        for _ in range(1 + len(self._standings)):
-            counts = []
-            for standing in self._standings:
-                if not standing.complete:
-                    standing.refresh()
-                    counts.append((standing.fresh_count(), self._chance.random(), standing))
-            fresh, _, fullest = max(counts, key=lambda count: count[:2], default=(0, 0, None))
-            if not fresh or fullest is None:
-                return None
-            # Whoever joins starts where nobody is, or at random: two that walk side by side would
-            # lose half of their races.
-            touched = fullest.book.touched()
-            shards = sorted(fullest.left, key=lambda s: (s in touched, self._chance.random()))
-            self._adopt(fullest, shards, self._chance.random())
-            if batch := self._own():
-                return batch
-        return None
+    def _join(self, standing: Standing) -> None:
+        # Whoever joins starts where nobody is, or at random: two that walk side by side would lose
+        # half of their races.
+        touched = standing.book.touched()
+        shards = sorted(standing.left, key=lambda s: (s in touched, self._chance.random()))
+        self._adopt(standing, shards, self._chance.random())
 
     def _left_over(self) -> Batch | None:
         self._observer.look()
@@ -233,6 +235,7 @@ class Claims:
 
     def _adopt(self, standing: Standing, shards: Sequence[int], start: float) -> None:
         self._mine, self._ahead, self._shard, self._start = standing, iter(shards), None, start
+        self._unknown = not self.durations.known(standing.manifest.cell)
 
     def _takeable_of(self, standing: Standing, shard: int) -> Sequence[int]:
         return [p for p in standing.left.get(shard, ()) if self._takeable(standing, p)]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from harness.budget import Budget
 from harness.claims import Claims, Lost
 from harness.decisions import Decisions
+from harness.durations import Durations
+from harness.durations import read as earlier
 from harness.heartbeat import Heartbeat
 from harness.lease import LeaseBook
 from harness.observer import Observer
@@ -22,9 +24,10 @@ def open_claims(
     """The claims of a run on its shared filesystem."""
     decisions = Decisions(run.paths.decisions)
     decisions.refresh()
+    durations = Durations(earlier(run.root.durations, run.settings["SIMULATOR"]))
     return Claims(
-        standings(run, decisions), run.paths.leases, heartbeat, observer, record_lost,
-        news=decisions.refresh,
+        standings(run, decisions, durations), run.paths.leases, heartbeat, observer, record_lost,
+        durations=durations, news=decisions.refresh,
     )  # fmt: skip
 
 
@@ -40,15 +43,19 @@ def anything_left(run: Run) -> bool:
     return False
 
 
-def standings(run: Run, decisions: Decisions) -> list[Standing]:
-    """Each manifest of the run, in queue order, not yet joined."""
-    settings = run.settings
+def standings(run: Run, decisions: Decisions, durations: Durations | None = None) -> list[Standing]:
+    """Each manifest of the run, in queue order, not yet joined.
+
+    Args:
+        durations: takes in what rows are read.
+    """
+    settings, noting = run.settings, (durations or Durations()).noting
     return [
         Standing(
             manifest, selected_positions(manifest),
             LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
             Budget(settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"], decisions),
-            _rows_of(run, cell), settings["EVAL_MINIBATCH"],
+            noting(_rows_of(run, cell)), settings["EVAL_MINIBATCH"],
         )
         for cell in run.cells for manifest in load(run.paths, cell)
     ]  # fmt: skip

@@ -95,6 +95,10 @@ class Observer:
         """Whether ``worker`` ended, is proven gone, or stood still for its own TTL."""
         return worker in self._seen and self._seen[worker].dead
 
+    def living(self) -> int:
+        """How many workers there are that are not known to be dead."""
+        return sum(not sighting.dead for sighting in self._seen.values())
+
     def live_hosts(self) -> set[str]:
         return {s.record["host"] for s in self._seen.values() if not s.dead}
 

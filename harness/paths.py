@@ -45,6 +45,7 @@ class Root:
         self.path = path
         self.envs = path / "envs"
         self.runs = runs or path / "runs"
+        self.durations = self.runs / "durations.json"
         self.checkpoints = path / "checkpoints"
         self.ablation_checkpoints = path / "ablation_ckpts"
         self.policy = path / "policy"

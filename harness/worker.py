@@ -101,6 +101,8 @@ class Worker:
         if not anything_left(self._run):
             self._log.info("nothing was left to run")
             return EXIT_OK
+        words = self._claims.durations.words(self._run.cells)
+        self._log.info("order of work: %s", words)
         if self._job_end.limited:
             for row in itertools.islice(read_rows(self._run.paths.results), _ROWS_TO_MEASURE):
                 self._measure(row)
@@ -118,12 +120,20 @@ class Worker:
                 batch = self._claims.next()
             if batch is None:
                 self._log.info("nothing is left to run")
+                self._keep_durations()
                 return EXIT_OK
             if isinstance(batch, Wait):
                 with self._watch.part("idle"):
                     time.sleep(batch.seconds)
             else:
                 self._run_batch(batch)
+
+    def _keep_durations(self) -> None:
+        """For later runs, which do without where it cannot be written."""
+        try:
+            self._claims.durations.save(self._run.root.durations, self._run.settings["SIMULATOR"])
+        except RollpoolError as error:
+            self._log.warning("%s", error)
 
     def _measure(self, row: Row) -> None:
         if row.success is not None and row.wall_s is not None:

@@ -22,7 +22,7 @@ LAYERS = {
     "foundations": "errors trees sharing atomic paths rotations records variables gpus settings"
     " identity slurm job_end stopwatch simulators.contract simulators.registry",
     "run": "run servers prepare feasible population filesystem heartbeat observer lease"
-    " decisions budget standing claims joining compaction"
+    " decisions budget standing durations order claims joining compaction"
     " preparer sealing reuse node_words",
     "episode": "wire policies model_server serving batching model_client model_listener simulators"
     " rendering video episode channel conformance simulator_client fronts",

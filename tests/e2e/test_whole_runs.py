@@ -62,6 +62,18 @@ def test_a_finished_run_has_nothing_to_do(home: Home) -> None:
     assert home.rows("again") == before
 
 
+def test_the_next_run_begins_with_the_longest_task(home: Home) -> None:
+    queue = str(home.queue("reach_goal", "never_succeed", seeds=range(1, 3)))
+    begun = []
+    for run in ("first", "second"):
+        code, _, err = home.call("run", run, "--queue", queue, POINTSIM_STEP_S="0.005")
+        assert code == 0, err
+        begun.append(min(home.rows(run), key=lambda row: row.started).task)
+    assert begun == ["reach_goal", "never_succeed"]
+    logs = (home.path / "runs" / "second" / "logs").glob("*.log")
+    assert any("longest first, by 8 earlier episodes" in log.read_text() for log in logs)
+
+
 def test_more_seeds_and_other_batches_add_only_what_is_missing(home: Home) -> None:
     queue = str(home.queue("reach_goal"))
     home.call("run", "fill", "--queue", queue, EVAL_TEST_NUM="2")

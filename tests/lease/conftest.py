@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
+from harness.durations import Durations
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, Process
 from harness.lease import LeaseBook
@@ -56,7 +58,7 @@ class Member:
 
     def __init__(
         self, cluster: Cluster, name: str, manifests: Sequence[Manifest], minibatch: int,
-        process: Process,
+        process: Process, durations: Durations,
     ) -> None:  # fmt: skip
         self.id, self.rows, self.fs, self.runs = name, cluster.rows, Counting(), list[int]()
         self.heartbeat = Heartbeat(
@@ -70,13 +72,14 @@ class Member:
         standings = [
             Standing(
                 m, selected_positions(m), LeaseBook(cluster.paths.leases, m.hash[:12], self.fs),
-                Budget(2, 4), lambda: list(self.rows), minibatch,
+                Budget(2, 4), durations.noting(lambda: list(self.rows)), minibatch,
             )
             for m in manifests
         ]  # fmt: skip
         self.claims = Claims(
             standings, cluster.paths.leases, self.heartbeat, self.observer, self.lost,
-            fs=self.fs, clock=cluster.clock, chance=random.Random(process.pid),
+            durations=durations, fs=self.fs, clock=cluster.clock,
+            chance=random.Random(process.pid),
         )  # fmt: skip
 
     def take(self) -> Batch:
@@ -89,11 +92,16 @@ class Member:
         self.rows.append(made)
         return made
 
-    def run(self, batch: Batch, outcome: str = "success") -> None:
+    def run(
+        self, batch: Batch, outcome: str = "success",
+        seconds: Callable[[Batch, int], float] | None = None,
+    ) -> None:  # fmt: skip
         for position in batch.positions:
             self.begin(batch, position)
             self.runs.append(position)
             made = row(batch.manifest, position, batch.attempt, self.id, outcome, "crash")
+            if seconds:
+                made = dataclasses.replace(made, wall_s=seconds(batch, position))
             self.rows.append(made)
             self.claims.recorded(made)
         self.claims.finish(batch)
@@ -122,12 +130,15 @@ class Cluster:
 
     def join(
         self, *manifests: Manifest, host: str = "h1", minibatch: int = 1, boot: str = "",
-        namespace: str = "ns",
+        namespace: str = "ns", earlier: Mapping[str, Mapping[str, float]] | None = None,
     ) -> Member:  # fmt: skip
         pid = len(self.members) + 1
         self.pids.add(pid)
         process = Process(boot or host, namespace, pid, pid)
-        member = Member(self, f"{host}-{pid}", manifests or [manifest("a", 4)], minibatch, process)
+        member = Member(
+            self, f"{host}-{pid}", manifests or [manifest("a", 4)], minibatch, process,
+            Durations(earlier),
+        )  # fmt: skip
         self.members.append(member)
         return member
 

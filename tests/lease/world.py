@@ -8,6 +8,7 @@ filesystem, the clock, chance and the episodes are made up.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 from collections import Counter
@@ -19,6 +20,7 @@ from harness.budget import Budget
 from harness.claims import Batch, Claims, Lost
 from harness.compaction import compact
 from harness.decisions import Decisions, Verdict
+from harness.durations import Durations
 from harness.filesystem import Filesystem
 from harness.heartbeat import Heartbeat, Process
 from harness.lease import Claim, LeaseBook
@@ -159,16 +161,18 @@ class Worker:
             RUN.workers, TTL, fs=self.view, clock=self.clock, process=process, started=started
         )
         self.decisions = world.decisions_type(world, self.pause)
+        durations = Durations()
         self.standings = [
             Standing(
                 m, range(m.selected), world.book_type(RUN.leases, _cell_dir(m), self.view),
-                Budget(RETRIES, LOST_RETRIES, self.decisions), world.read_rows, minibatch,
+                Budget(RETRIES, LOST_RETRIES, self.decisions), durations.noting(world.read_rows),
+                minibatch,
             )
             for m in world.manifests
         ]  # fmt: skip
         self.claims = world.claims_type(
             self.standings, RUN.leases, self.heartbeat, self.observer, self.record_lost,
-            news=self.decisions.refresh, fs=self.view, clock=self.clock,
+            durations=durations, news=self.decisions.refresh, fs=self.view, clock=self.clock,
             chance=random.Random(number),
         )  # fmt: skip
         self._thread.start()
@@ -422,7 +426,8 @@ class World:
         outcome = self.expected(position)
         if batch.attempt <= self._errors.get(position, 0):
             outcome = "error"
-        return row(batch.manifest, position, batch.attempt, worker.id, outcome, "crash")
+        made = row(batch.manifest, position, batch.attempt, worker.id, outcome, "crash")
+        return dataclasses.replace(made, wall_s=1.0 + position)
 
     @staticmethod
     def expected(position: int) -> str:
