@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from pathlib import Path
 from typing import IO
 
@@ -74,7 +75,8 @@ class VideoWriter:
     def __init__(self, path: Path, ffmpeg: str, fps: int = FPS) -> None:
         self._path, self._ffmpeg, self._fps = path, ffmpeg, fps
         self._part = path.with_name(f".{path.stem}.{_host()}-{os.getpid()}.part.mp4")
-        self._frames: queue.Queue[bytes | None] = queue.Queue(QUEUE_FRAMES)
+        self._frames: queue.Queue[np.ndarray | None] = queue.Queue(QUEUE_FRAMES)
+        self._spare: deque[np.ndarray] = deque()  # fresh memory costs more than the copy into it
         self._added, self._shape = 0, (0, 0, 0)
         self._broken: str | None = None
         self._encoder: subprocess.Popen[bytes] | None = None
@@ -91,8 +93,10 @@ class VideoWriter:
             self._put(frame)
 
     def _put(self, frame: np.ndarray) -> None:
+        copy = self._spare.pop() if self._spare else np.empty(frame.shape, np.uint8)
+        np.copyto(copy, frame)
         try:
-            self._frames.put(frame.tobytes(), timeout=FRAME_DEADLINE_S)
+            self._frames.put(copy, timeout=FRAME_DEADLINE_S)
             self._added += 1
         except queue.Full:
             self._give_up(f"ffmpeg took no frame for {FRAME_DEADLINE_S:.0f} s")
@@ -156,28 +160,34 @@ class VideoWriter:
         return [self._ffmpeg, *quiet.split(), *source.split(), *target.split(), str(self._part)]
 
     def _feed(self) -> None:
-        """The writer thread: frames to ffmpeg, until None. After a failure it drains the queue,
+        """The writer thread: frames to ffmpeg until None, then a wait for its end (one with a
+        deadline would look for it in ever longer intervals). After a failure it drains the queue,
         so that ``add`` never waits for a dead encoder."""
         assert self._encoder is not None and self._encoder.stdin is not None
         pipe = self._encoder.stdin
-        while (data := self._frames.get()) is not None:
+        while (frame := self._frames.get()) is not None:
             if self._broken is None:
                 try:
-                    pipe.write(data)
+                    pipe.write(frame.data)
                 except OSError as error:
                     self._give_up(f"ffmpeg is gone: {error}")
+                self._spare.append(frame)
         try:
             pipe.close()
         except OSError as error:
             self._give_up(f"ffmpeg is gone: {error}")
+        self._encoder.wait()
 
     def _end(self) -> None:
         assert self._encoder is not None and self._thread is not None
         try:
             self._frames.put(None, timeout=FINISH_DEADLINE_S)
-            self._thread.join(FINISH_DEADLINE_S)
-            status = self._encoder.wait(FINISH_DEADLINE_S)
-        except (queue.Full, subprocess.TimeoutExpired):
+        except queue.Full:
+            self._give_up(f"ffmpeg took no frame for {FINISH_DEADLINE_S:.0f} s")
+            return
+        self._thread.join(FINISH_DEADLINE_S)
+        status = self._encoder.returncode
+        if status is None:
             self._give_up(f"ffmpeg did not finish within {FINISH_DEADLINE_S:.0f} s")
             return
         counted = self._counted()

@@ -99,9 +99,9 @@ class Adapted:
         dim = self.action_dim
         if actions.ndim != 2 or len(actions) < 1 or dim not in (None, actions.shape[1]):
             raise _bad_chunk(f"shape {actions.shape}", self.action_dim)
-        bad = np.argwhere(~np.isfinite(actions))
-        if len(bad):
-            row, column = (int(index) for index in bad[0])
+        finite = np.isfinite(actions)
+        if not finite.all():
+            row, column = (int(index) for index in np.argwhere(~finite)[0])
             found = f"{actions[row, column]} at action {row}, dimension {column}"
             raise _bad_chunk(found, self.action_dim)
         return actions
