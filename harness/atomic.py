@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -24,8 +24,9 @@ from harness.errors import RollpoolError
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replace ``path`` by a file holding ``data``. Raises ``RollpoolError`` when it cannot."""
+def write_atomic(path: Path, data: bytes | Iterable[bytes], mode: int = 0o644) -> None:
+    """Replace ``path`` by a file holding ``data``, which may come in pieces. Raises
+    ``RollpoolError`` when it cannot."""
     with _refusing(path), _temporary(path, data, mode) as temporary:
         os.replace(temporary, path)
         _sync_directory(path.parent)
@@ -113,15 +114,16 @@ class AppendLog:
 
 
 @contextlib.contextmanager
-def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+def _temporary(path: Path, data: bytes | Iterable[bytes], mode: int) -> Iterator[Path]:
     """A complete, fsynced file beside ``path``; removed at the end if it is still there."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     fd = os.open(temporary, _CREATE, mode)
     try:
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            for piece in [data] if isinstance(data, bytes) else data:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(fd, view) :]
             os.fsync(fd)
         finally:
             os.close(fd)

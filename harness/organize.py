@@ -12,18 +12,19 @@ another run's report, is refused (``--replace`` allows the latter).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness import tables
 from harness.atomic import write_atomic
+from harness.episode_table import CountedEpisodes
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.paths import Root, RunPaths, component
 from harness.report import Counted, Report
 from harness.report import tables as tables_of
 from harness.report_files import ReportFiles
-from harness.results import ConfigResults, RunReader, RunResults
+from harness.results import RunReader, RunResults
 from harness.upstream_results import upstream_texts
 
 
@@ -73,7 +74,8 @@ class _Draft:
     """A report that passed all checks and is not yet written."""
 
     report: Report
-    counted: Sequence[Counted]
+    counted: CountedEpisodes
+    recorded: int  # episodes whose row names a video
     remarks: Sequence[str]
     videos: dict[str, Path]  # name in the report -> file in the run
     files: ReportFiles
@@ -86,24 +88,25 @@ class _Draft:
             for name, source in self.videos.items():
                 self.files.link(name, source)
             for name, text in texts.items():
-                write_atomic(self.files.folder / name, text.encode())
+                write_atomic(self.files.folder / name, (part.encode() for part in text))
 
     def printed(self) -> str:
-        folder, recorded = self.files.folder, sum(1 for e in self.counted if e.video)
-        lost = recorded - len(self.videos)
+        folder, lost = self.files.folder, self.recorded - len(self.videos)
         videos = f"{len(self.videos)} videos  {folder}/<scene>/<task>/seed<N>.mp4"
         if lost:
             videos += f"  ({lost} more are named in rows, but their files are gone)"
         files = f"tables    {folder}/results.txt, .csv, .json"
         return f"{tables.full_text(self.report)}\n{files}\n{videos}"
 
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        yield "results.txt", tables.overview_text(self.report)
-        yield "results.csv", tables.csv_text(self.report)
-        yield "results.json", tables.json_text(self.report, self.counted, self.remarks)
+    def _texts(self) -> Iterator[tuple[str, Iterable[str]]]:
+        """Name in the report -> its text, in pieces."""
+        yield "results.txt", [tables.overview_text(self.report)]
+        yield "results.csv", [tables.csv_text(self.report)]
+        lines = self.counted.json_lines()
+        yield "results.json", tables.json_parts(self.report, lines, self.remarks)
         for scene in self.report.tasks:
-            yield f"{component(scene)}/results.txt", tables.scene_text(self.report, scene)
-        yield from self.upstream.items()
+            yield f"{component(scene)}/results.txt", [tables.scene_text(self.report, scene)]
+        yield from ((name, [text]) for name, text in self.upstream.items())
 
 
 def _draft(
@@ -116,23 +119,25 @@ def _draft(
     upstream: bool,
 ) -> _Draft:
     of_config = results.configs[config]
-    order = sorted(of_config.counted, key=lambda e: (e.scene, e.task, e.seed, e.position))
+    counted = of_config.counted
     report = Report(
         model=model,
         run=paths.name,
         config=config,
-        tasks=tables_of(order, of_config.holes),
+        tasks=tables_of(counted.tallies, of_config.holes),
         holes=tuple(of_config.holes),
         unsealed=tuple(of_config.unsealed),
         identity=results.identity,
         profiles=of_config.profiles,
     )
-    videos = dict(_videos(paths, of_config, order))
+    recorded = list(counted.with_video())
+    videos = dict(_videos(paths, recorded))
     files = ReportFiles(root.report(model, config), paths)
     scenes = [component(scene) for scene in report.tasks]
-    texts = dict(upstream_texts(report, order, _began(paths))) if upstream else {}
+    texts = dict(upstream_texts(report, counted, _began(paths))) if upstream else {}
     files.check(scenes, [*videos, *texts], replace)
-    return _Draft(report, order, [*results.problems, *results.notes], videos, files, texts)
+    remarks = [*results.problems, *results.notes]
+    return _Draft(report, counted, len(recorded), remarks, videos, files, texts)
 
 
 def _began(paths: RunPaths) -> float:
@@ -141,12 +146,10 @@ def _began(paths: RunPaths) -> float:
     return next((mark.stat().st_mtime for mark in marks if mark.exists()), 0.0)
 
 
-def _videos(
-    paths: RunPaths, of_config: ConfigResults, order: Sequence[Counted]
-) -> Iterator[tuple[str, Path]]:
+def _videos(paths: RunPaths, recorded: Iterable[Counted]) -> Iterator[tuple[str, Path]]:
     """``<scene>/<task>/seed<N>.mp4`` -> its file; ``seed<N>_p<position>`` where seeds repeat."""
     seen: set[str] = set()
-    for episode in order:
+    for episode in recorded:
         source = _inside(paths.root, episode.video)
         if source is None:
             continue

@@ -44,8 +44,8 @@ class Cell:
 
 
 class Episodes(Sequence[Episode]):
-    """Those of a manifest, in order, read when the first is asked for: of a large finished run
-    hardly any ever is."""
+    """Those of a manifest, in order, each read when it is asked for: of a large finished run hardly
+    any ever is."""
 
     def __init__(self, cell: Cell, digest: str, data: bytes) -> None:
         self._cell, self._digest, self._data = cell, digest, data
@@ -59,24 +59,25 @@ class Episodes(Sequence[Episode]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Episode, ...]: ...
     def __getitem__(self, index: int | slice) -> Episode | tuple[Episode, ...]:
-        return self._all[index]
+        positions = range(self._count)[index]
+        if isinstance(positions, int):
+            return self._episode(positions)
+        return tuple(map(self._episode, positions))
 
     def seeds(self) -> list[int]:
-        return [line["seed"] for line in self._lines()]
-
-    @functools.cached_property
-    def _all(self) -> tuple[Episode, ...]:
-        names = (self._cell.scene, self._cell.task, self._cell.task_config)
-        return tuple(
-            Episode(*names, line["seed"], line["instruction"], line["reset"], self._digest,
-                    position, line.get("fingerprint", {}))
-            for position, line in enumerate(self._lines())
-        )  # fmt: skip
-
-    def _lines(self) -> list[dict[str, Any]]:
         # No line holds a newline but the one it ends with, so that one array is read at once.
         _, *lines = json.loads(b"[%b]" % self._data.rstrip(b"\n").replace(b"\n", b","))
-        return lines
+        return [line["seed"] for line in lines]
+
+    def _episode(self, position: int) -> Episode:
+        line: dict[str, Any] = json.loads(self._lines[position + 1])
+        cell = (self._cell.scene, self._cell.task, self._cell.task_config)
+        what = (line["seed"], line["instruction"], line["reset"])
+        return Episode(*cell, *what, self._digest, position, line.get("fingerprint", {}))
+
+    @functools.cached_property
+    def _lines(self) -> list[bytes]:
+        return self._data.split(b"\n")
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,9 @@ def _value(record: Mapping[str, Any], name: str) -> Any:
     kinds, optional = SCHEMA[name]
     if name not in record and not optional:
         raise _bad(f"no {name!r}")
-    value = record.get(name, _DEFAULTS.get(name))
+    value = record.get(name)
+    if value is None:  # as good as absent
+        value = _DEFAULTS.get(name)
     value = list(value) if isinstance(value, tuple) else value
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)

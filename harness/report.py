@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 #: Standard normal quantile of a two-sided 95 % interval.
 Z95 = 1.959963984540054
@@ -33,6 +34,14 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     low = 0.0 if hits == 0 else centre - half
     high = 1.0 if hits == n else centre + half
     return low, high
+
+
+class Place(NamedTuple):
+    """What a table's line is about, in one configuration."""
+
+    scene: str
+    task: str
+    task_config: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +177,11 @@ def summed(profiles: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-def tables(counted: Iterable[Counted], holes: Iterable[Hole]) -> dict[str, dict[str, Tally]]:
+def tables(counted: Mapping[Place, Tally], holes: Iterable[Hole]) -> dict[str, dict[str, Tally]]:
     """``{scene: {task: Tally}}``, sorted by name."""
     found: dict[str, dict[str, Tally]] = {}
-    for episode in counted:
-        _add(found, episode.scene, episode.task, _of_episode(episode))
+    for place, tally in counted.items():
+        _add(found, place.scene, place.task, tally)
     for hole in holes:
         _add(found, hole.scene, hole.task, _of_hole(hole))
     return {scene: dict(sorted(found[scene].items())) for scene in sorted(found)}
@@ -181,18 +190,6 @@ def tables(counted: Iterable[Counted], holes: Iterable[Hole]) -> dict[str, dict[
 def _add(found: dict[str, dict[str, Tally]], scene: str, task: str, tally: Tally) -> None:
     tasks = found.setdefault(scene, {})
     tasks[task] = tasks.get(task, Tally()) + tally
-
-
-def _of_episode(episode: Counted) -> Tally:
-    return Tally(
-        success=_of_flag(episode.success),
-        hard=_of_flag(episode.hard_success),
-        collision=_of_flag(episode.collision),
-    )
-
-
-def _of_flag(flag: bool | None) -> Rate:
-    return Rate() if flag is None else Rate(int(flag), 1)
 
 
 def _of_hole(hole: Hole) -> Tally:

@@ -18,12 +18,12 @@ from urllib.parse import unquote
 from harness import population
 from harness.budget import Budget
 from harness.decisions import Decisions
+from harness.episode_table import Attempt, CountedEpisodes, EpisodeTable
 from harness.paths import RunPaths
-from harness.population import Cell, Manifest
+from harness.population import Cell, Manifest, selected_positions
 from harness.records import metrics_files
 from harness.report import Counted, Hole
 from harness.robopro_results import counted_foreign, episode_files, read_foreign
-from harness.row_queries import Attempt
 from harness.row_table import RowTable
 from harness.run import read_record
 
@@ -32,7 +32,7 @@ from harness.run import read_record
 class ConfigResults:
     """The episodes of one configuration (``clean``, ``d6``, ...)."""
 
-    counted: list[Counted] = field(default_factory=list)
+    counted: CountedEpisodes
     holes: list[Hole] = field(default_factory=list)
     unsealed: list[tuple[str, str]] = field(default_factory=list)
     #: Scene -> task -> the seconds of its rows by ``stopwatch.PARTS``.
@@ -41,8 +41,9 @@ class ConfigResults:
 
 @dataclass
 class RunResults:
-    """All of a run."""
+    """All of a run, until its reader reads again."""
 
+    episodes: EpisodeTable
     configs: dict[str, ConfigResults] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)  # unreadable lines, by file:line
     notes: list[str] = field(default_factory=list)
@@ -50,7 +51,10 @@ class RunResults:
     incomplete: bool = False  # an episode is missing that no manifest names
 
     def of(self, scene: str, task_config: str) -> ConfigResults:
-        return self.configs.setdefault(config_name(scene, task_config), ConfigResults())
+        name = config_name(scene, task_config)
+        if name not in self.configs:
+            self.configs[name] = ConfigResults(CountedEpisodes(self.episodes))
+        return self.configs[name]
 
 
 class RunReader:
@@ -63,7 +67,7 @@ class RunReader:
 
     def __init__(self, paths: RunPaths, retries: int = 2, lost_retries: int = 4) -> None:
         self.paths = paths
-        self.table = RowTable()
+        self.episodes = EpisodeTable(RowTable())
         self._limits = (retries, lost_retries)
         self._decisions = Decisions(paths.decisions)
         self._manifests: dict[Cell, tuple[list[str], list[Manifest]]] = {}
@@ -72,14 +76,20 @@ class RunReader:
         """Everything the run says about its episodes now. Raises ``RollpoolError`` where a newer
         toolkit made the run."""
         read_record(self.paths)
-        results = RunResults()
+        results, rows = RunResults(self.episodes), self.episodes.rows
         native, foreign = _files(self.paths.results)
         self._decisions.refresh()
-        self.table.refresh(native, self._decisions)
-        results.problems.extend(self.table.problems)
+        rows.refresh(native, self._decisions)
+        results.problems.extend(rows.problems)
         manifests = [m for cell in sealed_cells(self.paths) for m in self._load(cell)]
+        self.episodes.refresh(manifests)
         own = self._add_own(results, manifests)
         _add_foreign(results, self.paths, foreign, own)
+        for place, tally in self.episodes.tallies().items():
+            results.of(place.scene, place.task_config).counted.tallies[place] = tally
+        for place, seconds in self.episodes.profiles():
+            of_config = results.of(place.scene, place.task_config)
+            of_config.profiles.setdefault(place.scene, {})[place.task] = seconds
         _add_queued(results, self.paths.queue)
         self._note(results)
         return results
@@ -87,31 +97,27 @@ class RunReader:
     def _add_own(self, results: RunResults, manifests: Sequence[Manifest]) -> set[tuple[str, str]]:
         """Our own rows; returns the ``(task, task_config)`` of all cells that have any."""
         sealed = {(m.cell.task, m.cell.task_config) for m in manifests}
-        by_hash = {manifest.hash: manifest for manifest in manifests}
-        errors: dict[str, dict[int, list[Attempt]]] = {}
-        for (digest, position), failed in self.table.errors().items():
-            errors.setdefault(digest, {})[position] = failed
-        strays, loose, repeats = 0, set[tuple[str, str]](), self.table.outcomes()
-        for digest, best in self.table.by_manifest(list(by_hash)):
-            budget = Budget(*self._limits, self._decisions)
-            tried: dict[int, Sequence[Attempt]] = {a.position: (a,) for a in best}
-            repeats -= len(tried)
-            tried.update(errors.pop(digest, {}))
-            if digest in by_hash:
-                _add_sealed(results, by_hash[digest], tried, budget)
-            for _, attempts in sorted(tried.items()):
+        errors, missing = self.episodes.errors(), self.episodes.missing()
+        budget = Budget(*self._limits, self._decisions)
+        for m in manifests:
+            failed, selected = errors.get(m.hash, {}), selected_positions(m)
+            own = {p: failed.pop(p) for p in list(failed) if p in selected}
+            _add_holes(results, m, own, missing.get(m.hash, ()), budget)
+        strays = self.episodes.strays()
+        loose = {(place.task, place.task_config) for place in self.episodes.loose()}
+        for _, of_manifest in sorted(errors.items()):
+            for _, attempts in sorted(of_manifest.items()):
                 row = attempts[0]
                 if (row.task, row.task_config) in sealed:
                     strays += row.rows
                 else:
                     loose.add((row.task, row.task_config))
-                    _add_row(results.of(row.scene, row.task_config), attempts, budget)
-        if repeats:
+                    into = results.of(row.scene, row.task_config)
+                    into.holes.append(_failed(attempts, budget))
+        if repeats := self.episodes.repeats():
             results.notes.append(f"results of episodes that have another one, left out: {repeats}")
         if strays:
             results.notes.append(f"rows of episodes this run has not selected, left out: {strays}")
-        for (scene, task, config), seconds in self.table.profiles():
-            results.of(scene, config).profiles.setdefault(scene, {})[task] = seconds
         _note_unsealed(results, loose)
         return sealed | loose
 
@@ -123,9 +129,9 @@ class RunReader:
         return self._manifests[cell][1]
 
     def _note(self, results: RunResults) -> None:
-        if older := self.table.older():
+        if older := self.episodes.older():
             results.notes.append(f"rows of an earlier generation (reset), left out: {older}")
-        identities = self.table.identities()
+        identities = self.episodes.identities()
         shown = {
             "policy": identities["policy"],
             "checkpoint": {_checkpoint(json.loads(text)) for text in identities["checkpoint"]},
@@ -182,14 +188,15 @@ def _is_native(file: Path) -> bool:
     return True
 
 
-def _add_sealed(
-    results: RunResults, manifest: Manifest, tried: dict[int, Sequence[Attempt]], budget: Budget
-) -> None:
-    """Each selected episode of a manifest; takes its rows out of ``tried``."""
+def _add_holes(
+    results: RunResults, manifest: Manifest, failed: Mapping[int, Sequence[Attempt]],
+    missing: Sequence[int], budget: Budget,
+) -> None:  # fmt: skip
+    """The selected episodes of a manifest that have no outcome, by position."""
     into = results.of(manifest.cell.scene, manifest.cell.task_config)
-    for position in population.selected_positions(manifest):
-        if position in tried:
-            _add_row(into, tried.pop(position), budget)
+    for position in sorted([*failed, *missing]):
+        if position in failed:
+            into.holes.append(_failed(failed[position], budget))
             continue
         skipped = budget.quarantined(manifest.hash, position)
         into.holes.append(
@@ -203,34 +210,19 @@ def _add_sealed(
         )
 
 
-def _add_row(into: ConfigResults, tried: Sequence[Attempt], budget: Budget) -> None:
-    """The counted one of an episode's rows; of errors, the last."""
-    row = tried[0]
-    if row.error:
-        row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
-    common = {**_place(row), "position": row.position, "manifest": row.manifest}
-    if row.success is not None:
-        into.counted.append(
-            Counted(
-                **common,
-                success=row.success,
-                hard_success=row.hard_success,
-                collision=row.collision,
-                video=row.video,
-            )
-        )
-        return
+def _failed(tried: Sequence[Attempt], budget: Budget) -> Hole:
+    """An episode of which all rows are errors: by the last of them."""
+    row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
     for attempt in tried:
         budget.add(attempt)
     aside = budget.quarantined(row.manifest, row.position)
-    error: Mapping[str, Any] = row.error or {}
-    into.holes.append(
-        Hole(
-            **common,
-            kind="quarantined" if aside else "error",
-            reason=_one_line(aside or f"{error.get('kind')}: {error.get('message', '')}"),
-            logs=_logs(error),
-        )
+    return Hole(
+        **_place(row),
+        kind="quarantined" if aside else "error",
+        reason=_one_line(aside or f"{row.error.get('kind')}: {row.error.get('message', '')}"),
+        position=row.position,
+        manifest=row.manifest,
+        logs=_logs(row.error),
     )
 
 
@@ -265,12 +257,13 @@ def _add_foreign(
             f"lines of other tools, of cells that have rows of ours, left out: {twice}"
         )
     chosen = counted_foreign(row for row in rows if (row.task, row.task_config) not in own)
+    counted = []
     for _, row in sorted(chosen.items()):
-        into = results.of(row.scene, row.task_config)
         if row.success is None:
-            into.holes.append(Hole(**_place(row), kind="error", reason=row.reason))
+            hole = Hole(**_place(row), kind="error", reason=row.reason)
+            results.of(row.scene, row.task_config).holes.append(hole)
         else:
-            into.counted.append(
+            counted.append(
                 Counted(
                     **_place(row),
                     success=row.success,
@@ -279,6 +272,7 @@ def _add_foreign(
                     video=row.video,
                 )
             )
+    results.episodes.add(counted)
     _note_unsealed(results, {(row.task, row.task_config) for row in chosen.values()})
 
 
@@ -292,7 +286,7 @@ def _note_unsealed(results: RunResults, cells: Collection[tuple[str, str]]) -> N
 def _add_queued(results: RunResults, queue: Path) -> None:
     """Cells of the queue about which the run holds nothing at all."""
     for of_config in results.configs.values():
-        known = {(e.scene, e.task) for e in of_config.counted}
+        known = {(place.scene, place.task) for place in of_config.counted.tallies}
         known |= {(e.scene, e.task) for e in of_config.holes}
         of_config.unsealed = [cell for cell in queued(queue) if cell not in known]
 

@@ -1,145 +1,111 @@
-"""The SQL of ``row_table``: which lines are rows, and which row of an episode counts.
+"""The SQL of ``row_table``: which lines are rows, and what is kept of one.
 
-Promises: no line passes that ``Row.from_json`` would refuse (one that it accepts may fail to); the
-row that counts is the greatest by ``records.count_key``.
+Promises: no line passes that ``Row.from_json`` would refuse (one that it accepts may fail to). In
+the table a text is the JSON of it, as DuckDB writes it, so equal texts are equal there, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
 from harness.records import ERROR_KINDS, FORMAT, OUTCOMES, SCHEMA
-from harness.stopwatch import PARTS
-
-
-class Attempt(NamedTuple):
-    """What reports need of a row."""
-
-    manifest: str
-    position: int
-    attempt: int
-    worker: str
-    host: str
-    scene: str
-    task: str
-    task_config: str
-    seed: int
-    success: bool | None
-    hard_success: bool | None
-    collision: bool | None
-    video: str | None
-    error: Mapping[str, Any] | None
-    rows: int = 1  # of its episode, itself included
-
-
-_SQL_TYPES = {
-    int: "'UBIGINT', 'BIGINT'", float: "'DOUBLE'", str: "'VARCHAR'", bool: "'BOOLEAN'",
-    list: "'ARRAY'", dict: "'OBJECT'",
-}  # fmt: skip
 
 
 def _valid() -> str:
-    """SQL that holds for no line which ``Row.from_json`` would refuse."""
+    """SQL that holds for no line which ``Row.from_json`` would refuse, and for each ``to_json``.
+
+    A field is read as the text of its JSON, whose beginning tells its type: asking DuckDB for the
+    type would parse each field once more.
+    """
     checks = []
-    for name, (kinds, default) in SCHEMA.items():
-        types = ", ".join(_SQL_TYPES[kind] for kind in kinds if kind in _SQL_TYPES)
-        check = f"json_type({name}) IN ({types})"
-        if float in kinds:
-            check += f" AND isfinite(try_cast({name} AS DOUBLE))"
-        optional = type(None) in kinds or default
-        checks.append(f"({name} IS NULL OR ({check}))" if optional else f"({check})")
-    outcomes = " OR ".join(
-        f"(outcome = '\"{outcome}\"' AND success IS NOT DISTINCT FROM {_sql(success)})"
-        for outcome, success in OUTCOMES.items()
-    )
-    kinds_ = ", ".join(f"'{kind}'" for kind in ERROR_KINDS)
+    for name, (kinds, optional) in SCHEMA.items():
+        wanted = [float] if float in kinds else [kind for kind in kinds if kind is not type(None)]
+        check = f"({' OR '.join(_is(kind, name) for kind in wanted)})"
+        checks.append(f"({name} IS NULL OR {check})" if optional else check)
+    success = " ".join(
+        f"WHEN '\"{outcome}\"' THEN '{str(success).lower()}'"
+        for outcome, success in OUTCOMES.items() if success is not None
+    )  # fmt: skip
     checks += [
-        f"({outcomes})",
-        "((outcome = '\"error\"') = (error IS NOT NULL))",
-        f"(error IS NULL OR json_extract_string(error, '$.kind') IN ({kinds_}))",
-        f"(format IS NULL OR format::BIGINT <= {FORMAT})",
-        "position::BIGINT >= 0 AND attempt::BIGINT >= 1",
-        "(collision_names IS NULL OR collision_names = '[]'"
-        " OR list_bool_and([json_type(name) = 'VARCHAR'"
-        " FOR name IN json_extract(collision_names, '$[*]')]))",
+        f"outcome::VARCHAR IN ({_listed(OUTCOMES)})",
+        f"success::VARCHAR IS NOT DISTINCT FROM CASE outcome::VARCHAR {success} END",
+        "((outcome::VARCHAR = '\"error\"') = (error IS NOT NULL))",
+        f"(error IS NULL OR json_extract(error, '$.kind')::VARCHAR IN ({_listed(ERROR_KINDS)}))",
+        f"(format IS NULL OR {_whole('format')} <= {FORMAT})",
+        f"{_whole('position')} >= 0 AND {_whole('attempt')} >= 1",
     ]
     return " AND ".join(checks)
 
 
-def _sql(success: bool | None) -> str:
-    return "NULL" if success is None else f"'{str(success).lower()}'"
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(f"'\"{text}\"'" for text in texts)
 
 
-COLUMNS = (
-    "file INTEGER, manifest VARCHAR, position BIGINT, attempt BIGINT, worker VARCHAR, host VARCHAR,"
-    " scene VARCHAR, task VARCHAR, task_config VARCHAR, seed BIGINT, success BOOLEAN,"
-    " hard_success BOOLEAN, collision BOOLEAN, video VARCHAR, error VARCHAR, started DOUBLE,"
-    " finished DOUBLE, policy VARCHAR, checkpoint VARCHAR, simulator VARCHAR,"
-    " settings_hash VARCHAR, code_hash VARCHAR, profile VARCHAR"
-)
+def _is(kind: type, name: str) -> str:
+    """SQL: the JSON ``name`` is of this Python type, where it is neither null nor absent.
 
-_PLAIN = ("manifest", "worker", "host", "scene", "task", "task_config")
-_SELECTED = (
-    *(f"{name}->>'$'" for name in _PLAIN[:1]),
-    "position::BIGINT", "attempt::BIGINT",
-    *(f"{name}->>'$'" for name in _PLAIN[1:]),
-    "seed::BIGINT", "success::BOOLEAN", "hard_success::BOOLEAN",
-    "collision_count::BIGINT > 0", "video->>'$'", "error", "started::DOUBLE", "finished::DOUBLE",
-    "policy->>'$'", "checkpoint", "simulator->>'$'", "settings_hash->>'$'", "code_hash->>'$'",
-    "profile",
-)  # fmt: skip
+    First characters come in the order of ``"``, ``-``, digits, ``[``, letters, ``{``; a whole
+    number has neither point nor exponent, and may have more than 64 bits.
+    """
+    text = f"{name}::VARCHAR"
+    real = f"(contains({text}, '.') OR contains({text}, 'e'))"
+    texts = f"[json_type(one) = 'VARCHAR' FOR one IN json_extract({name}, '$[*]')]"
+    return {
+        str: f"{text} < '#'",
+        dict: f"{text} >= '{{'",
+        list: f"({text} = '[]' OR ({text} BETWEEN '[' AND '\\' AND list_bool_and({texts})))",
+        bool: f"{text} IN ('true', 'false')",
+        int: f"({_whole(name)} IS NOT NULL AND NOT {real})",
+        float: f"(isfinite(try_cast({text} AS DOUBLE))"
+        f" AND (strlen({text}) < 19 OR {real} OR {_whole(name)} IS NOT NULL))",
+    }[kind]
+
+
+def _whole(name: str) -> str:
+    return f"try_cast({name}::VARCHAR AS BIGINT)"
+
+
+#: Column of the table -> its type and what it is made of.
+_KEPT = {
+    "manifest": ("VARCHAR", "manifest"),
+    "position": ("BIGINT", _whole("position")),
+    "attempt": ("BIGINT", _whole("attempt")),
+    **{name: ("VARCHAR", name) for name in ("worker", "host", "scene", "task", "task_config")},
+    "seed": ("BIGINT", _whole("seed")),
+    "success": ("BOOLEAN", "success::VARCHAR::BOOLEAN"),
+    "hard_success": ("BOOLEAN", "hard_success::VARCHAR::BOOLEAN"),
+    "collision": ("BOOLEAN", f"{_whole('collision_count')} > 0"),
+    "video": ("VARCHAR", "video"),
+    "error": ("VARCHAR", "error"),
+    "started": ("DOUBLE", "started::VARCHAR::DOUBLE"),
+    "finished": ("DOUBLE", "finished::VARCHAR::DOUBLE"),
+    **{name: ("VARCHAR", name) for name in (
+        "policy", "checkpoint", "simulator", "settings_hash", "code_hash", "profile"
+    )},
+}  # fmt: skip
+
+COLUMNS = ", ".join(["file INTEGER", *(f"{name} {kind}" for name, (kind, _) in _KEPT.items())])
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
 READ = f"""
-INSERT INTO rows SELECT number, {", ".join(_SELECTED)}
+INSERT INTO rows SELECT number, {", ".join(made for _, made in _KEPT.values())}
 FROM read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
                columns = {{{_FIELDS}}})
 JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
 WHERE {_valid()}
 """
 
-CURRENT = """
-FROM rows LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
+FLOORS = "INSERT INTO floors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])"
+
+_SAME = "hash(manifest, position, attempt, worker, success IS NULL)"
+_TIED = f"""
+FROM rows SEMI JOIN (
+  SELECT manifest, position, attempt, worker, success IS NULL AS failed FROM rows
+  WHERE {_SAME} IN (SELECT {_SAME} FROM rows GROUP BY 1 HAVING count(*) > 1)
+  GROUP BY ALL HAVING count(*) > 1
+) AS tied ON rows.manifest = tied.manifest AND rows.position = tied.position
+  AND rows.attempt = tied.attempt AND rows.worker = tied.worker AND (success IS NULL) = failed
 """
-# One number in the order of ``records.count_key``: comparing rows would keep each in memory.
-_KEY = """
-(success IS NOT NULL)::INT::HUGEINT * (1::HUGEINT << 100) + (attempt::HUGEINT << 32) + place
-"""
-_PLACED = f"""
-SELECT rows.rowid AS id, manifest, position, success, {_KEY} AS key
-FROM rows JOIN (
-  SELECT worker, row_number() OVER (ORDER BY worker) AS place
-  FROM (SELECT DISTINCT worker FROM rows)
-) USING (worker)
-LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
-"""
-_BEST = f"""
-SELECT max_by(id, key) AS id, count(*) AS tried, bool_or(success IS NOT NULL) AS settled,
-       manifest, position
-FROM ({_PLACED}) GROUP BY manifest, position
-"""
-_REDUCED = ", ".join(f"rows.{name}" for name in Attempt._fields[:-1])
-COUNTED = f"""
-SELECT {_REDUCED}, tried FROM rows JOIN ({_BEST}) AS best ON rows.rowid = best.id
-LEFT JOIN sealed ON sealed.manifest = rows.manifest
-WHERE settled ORDER BY rank NULLS LAST, rows.manifest, rows.position
-"""
-OTHERS = f"""
-SELECT DISTINCT manifest {CURRENT} AND manifest NOT IN (SELECT manifest FROM sealed) ORDER BY 1
-"""
-ERRORS = f"""
-SELECT {_REDUCED}, tried FROM rows JOIN ({_BEST}) AS best USING (manifest, position)
-LEFT JOIN floors USING (manifest, position) WHERE NOT settled AND attempt > coalesce(floor, 0)
-"""
-_STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
-PROFILES = f"""
-SELECT scene, task, task_config, {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
-FROM (SELECT scene, task, task_config, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
-      AND profile IS NOT NULL) GROUP BY ALL ORDER BY ALL
-"""
-TIES = f"""
-SELECT DISTINCT manifest, position, file FROM rows JOIN (
-  SELECT manifest, position FROM ({_PLACED}) GROUP BY manifest, position, key HAVING count(*) > 1
-) USING (manifest, position)
-"""
+#: Rows that one worker wrote for one attempt with another one, an outcome or an error like it.
+TIES = f"SELECT DISTINCT manifest, position, file {_TIED}"
+DELETE_TIES = f"DELETE FROM rows WHERE rowid IN (SELECT rows.rowid {_TIED})"

@@ -151,11 +151,11 @@ class StatusReader:
         """Now, or when the last episode ended where nobody works any more."""
         if any(worker.alive for worker in workers):
             return self._now()
-        return self._reader.table.last_end() or self._now()
+        return self._reader.episodes.last_end() or self._now()
 
     def _per_minute(self, until: float) -> float:
         """Episodes with an outcome finished a minute, over the ten minutes before ``until``."""
-        count, first = self._reader.table.pace(until, RATE_WINDOW_S)
+        count, first = self._reader.episodes.pace(until, RATE_WINDOW_S)
         if first is None:
             return 0.0
         return 60.0 * count / max(1.0, until - max(until - RATE_WINDOW_S, first))
@@ -190,15 +190,15 @@ def _cells(results: RunResults, workers: Iterable[WorkerStatus]) -> Iterable[Cel
         if worker.alive and worker.episode
     }
     for of_config in results.configs.values():
-        for episode in of_config.counted:
-            count(episode.scene, episode.task, episode.task_config, selected=1, done=1)
+        for place, tally in of_config.counted.tallies.items():
+            count(*place, selected=tally.success.n, done=tally.success.n)
         for hole in of_config.holes:
-            place = (hole.scene, hole.task, hole.task_config)
+            cell = (hole.scene, hole.task, hole.task_config)
             if hole.kind == "quarantined":
-                count(*place, selected=1, set_aside=1)
+                count(*cell, selected=1, set_aside=1)
             elif (hole.manifest, hole.position) in running:
-                count(*place, selected=1, running=1)
+                count(*cell, selected=1, running=1)
             else:
-                count(*place, selected=1, left=1, in_error=int(hole.kind == "error"))
+                count(*cell, selected=1, left=1, in_error=int(hole.kind == "error"))
     sums: dict[tuple[str, str, str], dict[str, Any]] = {key: dict(n) for key, n in cells.items()}
     return [CellStatus(*key, **sums[key]) for key in sorted(sums)]

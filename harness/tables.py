@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.report import Counted, Hole, Rate, Report, Tally, summed
+from harness.report import Hole, Rate, Report, Tally, summed
 from harness.stopwatch import PARTS
 
-#: Of half a million episodes: ``asdict`` copies each of them deeply, and takes ten times as long.
-_EPISODE = [field.name for field in fields(Counted)]
+#: Episodes in a piece of ``json_parts``.
+_AT_ONCE = 4096
 
 CSV_HEADER = (
     *("scene", "task", "n", "SR", "HSR", "CR"),
@@ -68,8 +68,13 @@ def csv_text(report: Report) -> str:
     return out.getvalue()
 
 
-def json_text(report: Report, counted: Iterable[Counted], notes: Sequence[str]) -> str:
-    """Everything: rates as in the CSV, each counted episode, each hole with its reason and logs."""
+def json_parts(report: Report, episodes: Iterable[str], notes: Sequence[str]) -> Iterator[str]:
+    """Everything, in pieces: rates as in the CSV, each counted episode on a line of its own, each
+    hole with its reason and logs.
+
+    Args:
+        episodes: the JSON of each ``Counted``.
+    """
     document: dict[str, Any] = {
         "format": 1,
         "model": report.model,
@@ -85,13 +90,19 @@ def json_text(report: Report, counted: Iterable[Counted], notes: Sequence[str]) 
             }
             for scene, tasks in report.tasks.items()
         },
-        "episodes": [{name: getattr(episode, name) for name in _EPISODE} for episode in counted],
+        "episodes": [],
         "holes": [vars(hole) for hole in report.holes],
         "profiles": report.profiles,
         "unsealed": [list(cell) for cell in report.unsealed],
         "notes": list(notes),
     }
-    return json.dumps(document, indent=1, sort_keys=False) + "\n"
+    before, episodes_key, after = json.dumps(document, indent=1).partition('"episodes": [')
+    yield before + episodes_key
+    lines, separator = iter(episodes), "\n  "
+    while some := list(itertools.islice(lines, _AT_ONCE)):
+        yield separator + ",\n  ".join(some)
+        separator = ",\n  "
+    yield f"{after}\n"
 
 
 def _overview_grid(report: Report) -> str:

@@ -14,7 +14,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from harness.errors import RollpoolError
@@ -25,7 +25,7 @@ _BENCH = "bench_"
 
 
 def upstream_texts(
-    report: Report, counted: Sequence[Counted], began: float
+    report: Report, counted: Iterable[Counted], began: float
 ) -> Iterator[tuple[str, str]]:
     """``(file name, text)`` of everything, below ``upstream/``.
 

@@ -30,6 +30,7 @@ LAYERS = {
     " model_link rig serve worker pool node node_checks known_episode doctor"
     " node_store relocate fanout staging stage_plan local_root",
     "reports": "report report_files tables upstream_results results row_queries row_table"
+    " episode_queries episode_table"
     " deciding robopro_results organize status status_page submission cleaning"
     " commands cli",
 }

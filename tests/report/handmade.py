@@ -22,7 +22,9 @@ class HandMade:
         self.root, self.name = root, name
         self.paths: RunPaths = root.run(name)
         self.paths.root.mkdir(parents=True)
-        self.paths.run_json.write_text('{"format": 1}')
+        record = {"format": 1, "id": name, "identity": {"policy": "tinyvla"}}
+        record["settings"] = {"POLICY_NAME": "tinyvla"}
+        self.paths.run_json.write_text(json.dumps(record))
 
     def seal(
         self,

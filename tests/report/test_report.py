@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report import Counted, Hole, Rate, Report, Tally, tables, wilson
+from harness.report import Hole, Place, Rate, Report, Tally, tables, wilson
 
 
 def test_wilson_closed_forms() -> None:
@@ -38,36 +38,29 @@ def test_wilson_holds_the_rate_and_mirrors(case: tuple[int, int]) -> None:
     assert wilson(n - hits, n) == pytest.approx((1 - high, 1 - low))
 
 
-EPISODES = st.lists(
-    st.builds(
-        Counted,
-        scene=st.sampled_from(["study", "office"]),
-        task=st.sampled_from(["a", "b"]),
-        task_config=st.just("c"),
-        seed=st.integers(0, 9),
-        success=st.booleans(),
-        hard_success=st.sampled_from([True, False, None]),
-        collision=st.sampled_from([True, False, None]),
-    ),
-    max_size=30,
-)
+def _rates(hits: int, n: int) -> Rate:
+    return Rate(min(hits, n), n)
 
 
-@given(EPISODES, st.randoms())
-def test_order_does_not_matter_and_sums_agree(counted: list[Counted], random: object) -> None:
-    shuffled = list(counted)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+TALLIES = st.dictionaries(
+    st.builds(Place, st.sampled_from(["study", "office"]), st.sampled_from(["a", "b"]),
+              st.sampled_from(["c", "d"])),
+    st.builds(Tally, *(3 * [st.builds(_rates, st.integers(0, 9), st.integers(0, 9))])),
+)  # fmt: skip
+
+
+@given(TALLIES)
+def test_order_does_not_matter_and_sums_agree(counted: dict[Place, Tally]) -> None:
     found = tables(counted, [])
-    assert found == tables(shuffled, [])
+    assert found == tables(dict(reversed(counted.items())), [])
     total = Report("m", "r", "clean", found).total
-    assert total.success == Rate(sum(e.success for e in counted), len(counted))
-    known = [e for e in counted if e.hard_success is not None]
-    assert total.hard == Rate(sum(e.hard_success is True for e in known), len(known))
+    assert total.success.hits == sum(tally.success.hits for tally in counted.values())
+    assert total.hard.n == sum(tally.hard.n for tally in counted.values())
 
 
 def test_holes_are_in_no_rate() -> None:
     holes = [Hole("s", "t", "c", k, kind) for k, kind in enumerate(("missing", "error"))]
     holes.append(Hole("s", "t", "c", 7, "quarantined"))
-    (tally,) = tables([Counted("s", "t", "c", 9, True)], holes)["s"].values()
+    (tally,) = tables({Place("s", "t", "c"): Tally(Rate(1, 1))}, holes)["s"].values()
     assert tally == Tally(success=Rate(1, 1), errors=2, quarantined=1, missing=1)
     assert tally.partial and tally.selected == 4

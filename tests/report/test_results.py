@@ -149,7 +149,7 @@ def test_robopro_episodes(run: HandMade) -> None:
     results = read(run)
     study = results.configs["clean"]
     config = "bench_demo_study_clean"
-    assert study.counted == [
+    assert list(study.counted) == [
         Counted("study", "put_cup_in_box", config, 40000, True, True, False),
         Counted("study", "put_cup_in_box", config, 40001, True, None, None),
         Counted("study", "put_cup_in_box", config, 40002, False, None, True),

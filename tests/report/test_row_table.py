@@ -17,17 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.decisions import Decisions, decide
+from harness.episode_table import CountedEpisodes, EpisodeTable
 from harness.paths import Root
 from harness.records import SCHEMA, Row, counted, read_file
-from harness.row_queries import Attempt
-from harness.row_table import RowTable, reduced
+from harness.report import Counted
+from harness.row_table import RowTable
 from tests.lease.world import manifest, row
 from tests.report.handmade import HandMade
 
 BANK = manifest("a", 3)
 OTHER = manifest("b", 3)
 
-TABLE = RowTable()
+TABLE = EpisodeTable(RowTable())
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
@@ -51,10 +52,10 @@ def rows(draw: st.DrawFn) -> Row:
     )  # fmt: skip
 
 
-_VALUES: st.SearchStrategy[Any] = st.sampled_from(
-    [None, True, 0, -1, 2**63, 2**80, 1.5, "", "success", "error", "\x00", [], ["a"], [1], {},
-     {"kind": "crash"}, {"kind": "bad"}, {"kind": 1}]
-)  # fmt: skip
+_VALUES: Sequence[Any] = [
+    None, True, 0, -1, 2**63, 2**80, 1.5, 1e300, "", "1", "true", "success", "error", "\x00", [],
+    ["a"], [1], ["a", None], {}, {"kind": "crash"}, {"kind": "bad"}, {"kind": 1},
+]  # fmt: skip
 
 
 def _changed(made: Row, name: str, value: Any) -> str:
@@ -69,7 +70,8 @@ _NAMES = st.sampled_from(sorted(SCHEMA))
 _GOOD = rows().map(Row.to_json)
 _LINES = st.one_of(
     _GOOD, _GOOD, _GOOD,
-    st.builds(_changed, rows(), _NAMES, _VALUES), st.builds(_without, rows(), _NAMES),
+    st.builds(_changed, rows(), _NAMES, st.sampled_from(_VALUES)),
+    st.builds(_without, rows(), _NAMES),
     st.builds(lambda a, b: a + b, _GOOD, _GOOD),  # glued
     st.builds(lambda text, at: text[: len(text) * at // 9], _GOOD, st.integers(0, 9)),  # torn
     st.builds(lambda text: text.replace('"seed":', '"seed":NaN,"was":'), _GOOD),
@@ -90,19 +92,28 @@ def _write(folder: Path, contents: Sequence[tuple[list[str], bool]]) -> list[Pat
 
 def _by_the_rule(
     files: Sequence[Path], decisions: Decisions, problems: list[str]
-) -> dict[tuple[str, int], Attempt]:
+) -> dict[tuple[str, int], Counted]:
     valid = [made for file in files for made in read_file(file, problems)]
     return {
-        episode: reduced(best)
+        episode: _reduced(best)
         for episode, best in counted(decisions.current(valid)).items() if best.error is None
     }  # fmt: skip
 
 
-def _of_table(table: RowTable) -> dict[tuple[str, int], Attempt]:
-    return {
-        (attempt.manifest, attempt.position): attempt._replace(rows=1)
-        for _, attempts in table.by_manifest([OTHER.hash]) for attempt in attempts
-    }  # fmt: skip
+def _reduced(row: Row) -> Counted:
+    assert row.success is not None
+    collision = None if row.collision_count is None else row.collision_count > 0
+    return Counted(
+        row.scene, row.task, row.task_config, row.seed, row.success, row.hard_success, collision,
+        row.position, row.manifest, row.video,
+    )  # fmt: skip
+
+
+def _of_table(table: EpisodeTable) -> dict[tuple[str, int], Counted]:
+    table.refresh([])
+    found = list(CountedEpisodes(table, table.tallies()))
+    assert len({(one.manifest, one.position) for one in found}) == len(found)
+    return {(one.manifest, one.position): one for one in found}
 
 
 @settings(max_examples=80)
@@ -121,25 +132,42 @@ def test_the_table_counts_by_the_rule(
             decide(Path(folder, "decisions"), "reset", floor, by="test")
         decisions.refresh()
         problems: list[str] = []
-        TABLE.refresh(files, decisions)  # and forgets the files of the example before
+        TABLE.rows.refresh(files, decisions)  # and forgets the files of the example before
         assert _of_table(TABLE) == _by_the_rule(files, decisions, problems)
-        assert TABLE.problems == problems
+        assert TABLE.rows.problems == problems
+
+
+def test_each_value_of_each_field_is_judged_alike(tmp_path: Path) -> None:
+    good = row(BANK, 0, 1, "h1-1", "success", "")
+    lines = [_changed(good, name, value) for name in SCHEMA for value in _VALUES]
+    lines += [_without(good, name) for name in SCHEMA]
+    odd = ("1E400", "-1e400", "-Infinity", "NaN", "-0", "0.0", "1E5", "12345678901234567890.5")
+    lines += [_changed(good, name, 7).replace(f'"{name}": 7', f'"{name}": {text}')
+              for name in ("started", "seed", "wall_s") for text in odd]  # fmt: skip
+    files = _write(tmp_path, [([line], True) for line in lines])
+    problems: list[str] = []
+    valid = sum(len(list(read_file(file, problems))) for file in files)
+    table = RowTable()
+    table.refresh(files, Decisions(tmp_path / "decisions"))
+    assert sorted(table.problems) == sorted(problems)
+    assert table.db.execute("SELECT count(*) FROM rows").fetchall() == [(valid,)]
 
 
 def test_files_that_grow_shrink_and_go_are_read_again(tmp_path: Path) -> None:
     lines = [row(BANK, position, 1, "h1-1", "success", "").to_json() for position in range(3)]
     files = _write(tmp_path, [(lines[:1], True), (["bad"], True)])
-    table, decisions = RowTable(), Decisions(tmp_path / "decisions")
-    table.refresh(files, decisions)
+    rows, decisions = RowTable(), Decisions(tmp_path / "decisions")
+    table = EpisodeTable(rows)
+    rows.refresh(files, decisions)
     assert [position for _, position in _of_table(table)] == [0]
-    assert table.problems == [f"{files[1]}:1: {_why(files[1])}"]
+    assert rows.problems == [f"{files[1]}:1: {_why(files[1])}"]
     _write(tmp_path, [(lines[:2], True), (lines[2:], True)])
-    table.refresh(files, decisions)
+    rows.refresh(files, decisions)
     assert [position for _, position in _of_table(table)] == [0, 1, 2]
-    assert table.problems == []
-    table.refresh(files[1:], decisions)
+    assert rows.problems == []
+    rows.refresh(files[1:], decisions)
     assert [position for _, position in _of_table(table)] == [2]
-    table.close()
+    rows.close()
 
 
 def _why(file: Path) -> str:
@@ -157,7 +185,7 @@ from harness.results import RunReader
 began = time.process_time()
 results = RunReader(Root(Path(sys.argv[1])).run("big")).gather()
 found = results.configs["clean"]
-rates = tables(found.counted, found.holes)
+rates = tables(found.counted.tallies, found.holes)
 tally = sum((t for tasks in rates.values() for t in tasks.values()), start=type(next(iter(
     next(iter(rates.values())).values())))())
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
