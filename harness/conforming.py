@@ -173,10 +173,13 @@ class _Suite:
 
     def _episodes(self) -> list[Episode]:
         return [
-            Episode(cell.scene, cell.task, cell.task_config, **line)
+            Episode(
+                cell.scene, cell.task, cell.task_config, line["seed"], line["instruction"],
+                line["reset"], fingerprint=line["fingerprint"],
+            )
             for cell, lines in self._lines.items()
             for line in lines
-        ]
+        ]  # fmt: skip
 
     def _play(self, episodes: Sequence[Episode]) -> tuple[list[str], str]:
         complaints, steps, solved = [], 0, 0

@@ -94,7 +94,7 @@ class Durations:
         """What the order of work goes by, for people."""
         earlier = [self._earlier[cell.name] for cell in cells if cell.name in self._earlier]
         if not earlier:
-            return "tasks that nobody has timed first, then the longest"
+            return "tasks that nobody has timed first, by step limits, then the longest"
         episodes = sum(int(of["episodes"]) for of in earlier)
         return f"longest first, by {episodes:,} earlier episodes of {len(earlier)} tasks"
 

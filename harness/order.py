@@ -1,9 +1,10 @@
 """Which cell a worker goes to when its own has nothing new to give: the one that would end last.
 
-Promises: cells that nobody has timed come first, in queue order, since they may be long; then the
-longest, so that short episodes are left to fill the gaps at the end. Who is quick comes back
-sooner and so takes more; nobody waits while an episode is left that nobody has begun. A cell is
-listed only while what is known of it lets it win, so that in a long queue few are.
+Promises: cells that nobody has timed come first, since they may be long, by their step limits and
+then in queue order; then the longest, so that short episodes are left to fill the gaps at the end.
+Who is quick comes back sooner and so takes more; nobody waits while an episode is left that nobody
+has begun. A cell is listed only while what is known of it lets it win, so that in a long queue few
+are.
 """
 
 from __future__ import annotations
@@ -57,11 +58,14 @@ class Order:
         """When each would end at the latest, by what is known without listing it."""
         open_cells = [standing for standing in self._standings if not standing.complete]
         keyed = [
-            # In queue order where nobody is; who joins does so at random.
-            (-self._at_most(standing), self._chance.random() if standing.touched else -1.0, number)
+            # Who begins a cell goes by step limits, then by the queue; who joins does so at random.
+            (-self._at_most(standing), self._rank(standing), number)
             for number, standing in enumerate(open_cells)
         ]
         return [(-negative, open_cells[number]) for negative, _, number in sorted(keyed)]
+
+    def _rank(self, standing: Standing) -> float:
+        return self._chance.random() if standing.touched else -standing.manifest.step_limit - 1.0
 
     def _at_most(self, standing: Standing) -> float:
         if not standing.touched:

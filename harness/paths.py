@@ -143,6 +143,9 @@ class RunPaths:
     def selection(self, cell: str, seq: int, digest: str, first: int) -> Path:
         return self.manifest_dir(cell) / f"{seq:03d}.{digest}.first{first}"
 
+    def step_limit(self, cell: str, seq: int, digest: str, limit: int) -> Path:
+        return self.manifest_dir(cell) / f"{seq:03d}.{digest}.limit{limit}"
+
     def lease_dir(self, cell: str, manifest: str) -> Path:
         return self.leases / f"{cell}.{manifest[:12]}"
 

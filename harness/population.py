@@ -27,6 +27,7 @@ FORMAT = 1
 
 _MANIFEST = re.compile(r"(\d{3,})\.([0-9a-f]{64})\.jsonl")
 _SELECTION = re.compile(r"(\d{3,})\.([0-9a-f]{64})\.first(\d+)")
+_LIMIT = re.compile(r"(\d{3,})\.([0-9a-f]{64})\.limit(\d+)")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class Episodes(Sequence[Episode]):
 @dataclass(frozen=True)
 class Manifest:
     """A sealed bank of one cell. ``selected``: its first N episodes are the run's, but for those
-    in ``repeated``, which an earlier manifest of the cell selects already."""
+    in ``repeated``, which an earlier manifest of the cell selects already. ``step_limit``: the
+    task's when it was sealed, 0 where nobody said; the order of work may go by it."""
 
     cell: Cell
     hash: str
@@ -92,6 +94,7 @@ class Manifest:
     episodes: Episodes = field(compare=False)  # what ``hash`` says
     selected: int = 0
     repeated: frozenset[int] = field(default=frozenset())
+    step_limit: int = field(default=0, compare=False)
 
 
 def selected_positions(manifest: Manifest) -> Sequence[int]:
@@ -105,7 +108,7 @@ def seal(
     paths: RunPaths, cell: Cell, simulator: str, lines: Sequence[Mapping[str, Any]]
 ) -> Manifest:
     """Seal ``lines`` of ``{"seed", "instruction", "reset", "fingerprint"}``, the last one where
-    there is any; the same content is sealed once."""
+    there is any; the same content is sealed once. A line's ``step_limit`` is noted beside it."""
     header = {"format": FORMAT, "simulator": simulator}
     header |= {"scene": cell.scene, "task": cell.task, "task_config": cell.task_config}
     episodes = [
@@ -113,9 +116,10 @@ def seal(
         | ({"fingerprint": line["fingerprint"]} if line.get("fingerprint") else {})
         for line in lines
     ]
-    return append(
+    manifest = append(
         paths, cell, "".join(canonical_json(line) + "\n" for line in [header, *episodes]).encode()
     )
+    return note_step_limit(paths, manifest, lines[0].get("step_limit", 0) if lines else 0)
 
 
 def append(paths: RunPaths, cell: Cell, data: bytes) -> Manifest:
@@ -130,6 +134,14 @@ def append(paths: RunPaths, cell: Cell, data: bytes) -> Manifest:
     _make(file.parent)
     publish_once(file, data)
     return _read(paths, cell, seq, digest)
+
+
+def note_step_limit(paths: RunPaths, manifest: Manifest, limit: int) -> Manifest:
+    """Say beside the manifest what its task's step limit is; 0 says nothing."""
+    if not limit or manifest.step_limit:
+        return manifest
+    publish_once(paths.step_limit(manifest.cell.name, manifest.seq, manifest.hash, limit), b"")
+    return replace(manifest, step_limit=limit)
 
 
 def select(paths: RunPaths, manifest: Manifest, first: int) -> Manifest:
@@ -229,15 +241,21 @@ def _read(paths: RunPaths, cell: Cell, seq: int, digest: str) -> Manifest:
 
 
 def _with_selection(paths: RunPaths, manifest: Manifest) -> Manifest:
-    firsts = (_SELECTION.fullmatch(name) for name in _listing(paths, manifest.cell))
-    selected = max((int(m[3]) for m in firsts if m and m[2] == manifest.hash), default=0)
+    names = _listing(paths, manifest.cell)
+    selected = _largest(_SELECTION, names, manifest)
     if selected > len(manifest.episodes):
         raise RollpoolError(
             f"manifest {paths.manifest(manifest.cell.name, manifest.seq, manifest.hash)}",
             f"{selected} of its {len(manifest.episodes)} episodes are selected",
             "remove the .first file that does not belong to it",
         )
-    return replace(manifest, selected=selected)
+    return replace(manifest, selected=selected, step_limit=_largest(_LIMIT, names, manifest))
+
+
+def _largest(pattern: re.Pattern[str], names: Sequence[str], manifest: Manifest) -> int:
+    """The largest number that a name beside the manifest says of it, else 0."""
+    found = (pattern.fullmatch(name) for name in names)
+    return max((int(m[3]) for m in found if m and m[2] == manifest.hash), default=0)
 
 
 def _make(folder: Path) -> None:

@@ -99,8 +99,9 @@ class SimulatorClient:
 
     def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
         names = ("seed", "instruction", "reset", "fingerprint")
+        limit = self._sim.step_limit(request["task"], request["task_config"])
         lines = [
-            {name: getattr(episode, name) for name in names}
+            {name: getattr(episode, name) for name in names} | {"step_limit": limit}
             for episode in self._sealed(request, "seal")
         ]
         return {"say": "sealed", "episodes": lines}

@@ -87,7 +87,8 @@ class SimulatorProcess:
         return self._request({"do": "describe"}, "described")
 
     def seal(self, cell: Cell, seeds: Sequence[int]) -> list[dict[str, Any]]:
-        """``{"seed", "instruction", "reset", "fingerprint"}`` of each seed, in order."""
+        """``{"seed", "instruction", "reset", "fingerprint", "step_limit"}`` of each seed, in
+        order."""
         episodes: list[dict[str, Any]] = self._request(
             {"do": "seal", **_names(cell), "seeds": list(seeds)}, "sealed"
         )["episodes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness.claims import Batch
 from harness.population import Manifest
@@ -41,6 +42,13 @@ def test_the_longest_comes_first(cluster: Cluster) -> None:
 def test_what_nobody_has_timed_comes_before_in_queue_order(cluster: Cluster) -> None:
     member = cluster.join(*cells(1, "abcd"), earlier=foretold(a=1.0, c=3.0))
     assert [one_of(member, dict.fromkeys("abcd", 1.0)) for _ in range(4)] == [*"bdca"]
+
+
+def test_without_history_the_largest_step_limit_comes_first(cluster: Cluster) -> None:
+    limits = dict(zip("abcd", (100, 400, 0, 400), strict=True))
+    known = [replace(manifest(d, 1), step_limit=limit) for d, limit in limits.items()]
+    member = cluster.join(*known)
+    assert [one_of(member, dict.fromkeys("abcd", 1.0)) for _ in range(4)] == [*"bdac"]
 
 
 def test_who_is_free_joins_a_long_cell_before_beginning_a_short_one(cluster: Cluster) -> None:

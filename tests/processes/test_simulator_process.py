@@ -28,7 +28,7 @@ def test_it_describes_seals_and_checks(start_sim: StartSim) -> None:
     lines = sim.seal(cell("reach_goal"), [7, 3])
     assert [line["seed"] for line in lines] == [7, 3]
     expected = PointSim().seal("plane", "reach_goal", "bench_demo_plane_clean", 7)
-    assert lines[0] == {"seed": 7, **expected}
+    assert lines[0] == {"seed": 7, "step_limit": 40, **expected}
 
     assert sim.check(cell("reach_even"), range(4)) == [True, False, True, False]
     assert sim.check(cell("raise_in_reset"), [1]) == [False]

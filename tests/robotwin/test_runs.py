@@ -123,5 +123,5 @@ def test_a_known_episode_needs_no_expert(tmp_path: Path) -> None:
         sys.executable, "robotwin", tmp_path / "sim.log", options={"config": ROBOPRO}
     ) as sim:
         (line,) = sim.seal(Cell(*CUP), [40000])
-        episode = Episode(*CUP, **line)
+        episode = Episode(*CUP, 40000, line["instruction"], line["reset"])
         assert sim.probe(episode, 5) == sim.probe(episode, 5) != sim.probe(episode, 6)

@@ -62,6 +62,18 @@ def test_a_fingerprint_is_sealed_where_there_is_one(paths: RunPaths) -> None:
     assert text.count("fingerprint") == 1, "a line without one is as it always was"
 
 
+def test_the_step_limit_stands_beside_the_manifest_and_not_in_its_hash(paths: RunPaths) -> None:
+    bare = population.seal(paths, CELL, "tabletop", [line(1)])
+    assert population.load(paths, CELL)[0].step_limit == bare.step_limit == 0
+    limited = population.seal(paths, CELL, "tabletop", [{**line(1), "step_limit": 400}])
+    assert limited.hash == bare.hash
+    population.select(paths, limited, 1)
+    (read,) = population.load(paths, CELL)
+    assert (read.step_limit, read.selected) == (400, 1)
+    again = population.seal(paths, CELL, "tabletop", [{**line(1), "step_limit": 500}])
+    assert again.step_limit == 400, "the first word stands"
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5),
