@@ -125,6 +125,7 @@ class Rig:
             ffmpeg=find_ffmpeg() if settings["EVAL_VIDEO"] != "none" else None,
             video_camera=(settings["DXVLA_VIDEO_CAM"] or DEMO).removesuffix("_camera"),
             threads=settings["EVAL_THREADS"],
+            recycle=(settings["SIM_RECYCLE_EPISODES"], settings["SIM_RECYCLE_MB"]),
         )
 
     def _make_link(self) -> ModelLink:

@@ -28,6 +28,7 @@ from harness.episode import PROGRESS_S, error_result, experts_chunk, run_episode
 from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
 from harness.model_client import ModelClient
 from harness.model_listener import ModelListener
+from harness.recycling import Recycling
 from harness.simulators import load
 from harness.simulators.contract import DEMO, Episode, Simulator, native
 
@@ -45,9 +46,10 @@ class SimulatorClient:
     """Answers the worker's requests with one simulator, one at a time."""
 
     def __init__(
-        self, sim: Simulator, channel: Channel, ffmpeg: str | None = None, video_camera: str = DEMO
-    ) -> None:
-        self._sim, self._channel = sim, channel
+        self, sim: Simulator, channel: Channel, ffmpeg: str | None = None, video_camera: str = DEMO,
+        recycling: Recycling | None = None,
+    ) -> None:  # fmt: skip
+        self._sim, self._channel, self._recycling = sim, channel, recycling or Recycling()
         self._ffmpeg, self._video_camera = ffmpeg, video_camera
         self._model: ModelClient | None = None
         self._server: tuple[Any, ...] = ()
@@ -55,7 +57,7 @@ class SimulatorClient:
         self._reported_at = 0.0
 
     def serve(self) -> None:
-        """Until told to quit. Raises ChannelClosed when the worker is gone."""
+        """Until told to quit, or recycled. Raises ChannelClosed when the worker is gone."""
         answers = {
             "describe": self._describe,
             "seal": self._seal,
@@ -80,7 +82,11 @@ class SimulatorClient:
             except Exception as error:  # the simulator's own, outside an episode
                 traceback.print_exc()
                 answer = {"say": "refused", "message": f"{type(error).__name__}: {error}"}
-            self._channel.send(answer)
+            why = self._recycling.due() if request["do"] == "run" else ""
+            self._channel.send({**answer, "leaves": True} if why else answer)
+            if why:
+                print(f"simulator client: ends, to begin anew: {why}", flush=True)
+                return
 
     def _describe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         sim = self._sim
@@ -257,7 +263,9 @@ def main() -> None:
     try:
         channel = Channel.inherited(arguments.channel)
         sim = load(arguments.simulator, **json.loads(arguments.options))
-        SimulatorClient(sim, channel, arguments.ffmpeg, arguments.video_camera).serve()
+        recycling = Recycling(arguments.recycle_episodes, arguments.recycle_mb)
+        camera = arguments.video_camera
+        SimulatorClient(sim, channel, arguments.ffmpeg, camera, recycling).serve()
         status = EXIT_OK
     except ChannelClosed as closed:
         print(f"simulator client: {closed}", flush=True)
@@ -279,6 +287,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--options", default="{}", help="the simulator's own, as JSON")
     parser.add_argument("--ffmpeg", help="for videos; without it there are none")
     parser.add_argument("--video-camera", default=DEMO)
+    parser.add_argument("--recycle-episodes", type=int, help="end after so many")
+    parser.add_argument("--recycle-mb", type=int, help="end after the episode that left so much")
     return parser.parse_args()
 
 

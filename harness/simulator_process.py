@@ -45,6 +45,8 @@ class SimulatorProcess:
         simulator: as ``harness.simulators.load`` takes it, with ``options``.
         log: where everything it prints is appended.
         ffmpeg: for videos; None for none.
+        recycle: episodes, and MB of memory, after which it ends by itself: once that is said, it
+            is not ``alive`` any more.
         env: the base of its environment (default: this process's).
     """
 
@@ -58,11 +60,13 @@ class SimulatorProcess:
         ffmpeg: str | None = None,
         video_camera: str = DEMO,
         threads: int = 1,
+        recycle: tuple[int | None, int | None] = (None, None),
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._what, self._log = f"simulator {simulator!r}", log
         self._versions: dict[str, str] | None = None
         self._video: Path | None = None
+        self._leaves = False
         ours, theirs = socket.socketpair()
         with theirs:
             argv = children.module(python, "harness.simulator_client")
@@ -70,6 +74,8 @@ class SimulatorProcess:
             argv += ["--simulator", simulator, "--options", json.dumps(dict(options or {}))]
             argv += ["--video-camera", video_camera]
             argv += ["--ffmpeg", ffmpeg] if ffmpeg else []
+            for limit, value in zip(("episodes", "mb"), recycle, strict=True):
+                argv += [] if value is None else [f"--recycle-{limit}", str(value)]
             environment = children.environment(env, threads, **driver_environment())
             self.proc = children.spawn(argv, log, environment, [theirs.fileno()])
         self._channel = Channel(ours)
@@ -174,14 +180,14 @@ class SimulatorProcess:
         if message and message["say"] == "refused":
             raise RollpoolError(self._what, message["message"], f"its log is {self._log}")
         if message and message["say"] == "ended":
-            self._video = None
+            self._video, self._leaves = None, bool(message.get("leaves"))
         return message
 
     def fileno(self) -> int:
         return self._channel.fileno()
 
     def alive(self) -> bool:
-        return not children.exited(self.proc)
+        return not self._leaves and not children.exited(self.proc)
 
     def kill(self) -> None:
         """End it now, after it printed its stacks to the log: it hangs, or takes too long."""

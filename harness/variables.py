@@ -95,6 +95,11 @@ _DECLARATIONS = (
     Variable("PER_TASK_TIMEOUT", "float", "1800", "toolkit",
         "wall time of one episode, whatever the batch; 1200 steps, the longest limit of "
         "RoboPRO, at 1.5 s each", unit="s", low=0.1),
+    Variable("SIM_RECYCLE_EPISODES", "int", None, "toolkit",
+        "a simulator's process ends after so many and a new one goes on, where a simulator leaks "
+        "or slows down; unset = one process for all", unit="episodes", low=1),
+    Variable("SIM_RECYCLE_MB", "int", None, "toolkit",
+        "the same after an episode that left its process with so much memory", unit="MB", low=1),
     Variable("WORKERS_PER_GPU", "int", "1", "toolkit",
         "lease workers per GPU, or per node where there is none; more than 1 is refused on "
         "Blackwell: no MPS there, sharing corrupts the simulator", low=1),

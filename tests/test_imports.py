@@ -25,7 +25,7 @@ LAYERS = {
     " decisions budget standing durations order claims joining compaction"
     " preparer sealing reuse node_words",
     "episode": "wire policies model_server serving batching model_client model_listener simulators"
-    " rendering video episode channel conformance simulator_client fronts",
+    " rendering video recycling episode channel conformance simulator_client fronts",
     "worker": "guard children simulator_process chosen_simulator conforming server_process"
     " model_link rig serve worker pool node node_checks known_episode doctor"
     " node_store relocate fanout staging stage_plan local_root",

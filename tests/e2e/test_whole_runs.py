@@ -53,6 +53,23 @@ def assert_profiles_add_up(rows: list[Row]) -> None:
     assert {"claim", "write", "reset", "simulate", "expert", "wire", "infer"} <= set(measured)
 
 
+def test_simulators_that_are_recycled_play_the_same(home: Home) -> None:
+    queue = ("--queue", str(home.queue("reach_goal", "never_succeed")))
+    home.call("run", "one", *queue)
+    code, _, err = home.call(
+        "run", "many", *queue, SIM_RECYCLE_EPISODES="5", EVAL_MINIBATCH="4", SIM_RECYCLE_MB="100000"
+    )
+    assert code == 0, err
+
+    def played(run: str) -> list[tuple[object, ...]]:
+        rows = sorted(home.rows(run), key=lambda row: (row.manifest, row.position))
+        return [(row.position, row.outcome, row.steps, row.state_hash) for row in rows]
+
+    assert played("many") == played("one")
+    (log,) = (home.path / "runs" / "many" / "logs").glob("*.sim0.log")
+    assert log.read_text().count("to begin anew: it has played 5 episodes") == 4
+
+
 def test_a_finished_run_has_nothing_to_do(home: Home) -> None:
     home.call("run", "again", "--queue", str(home.queue("reach_goal")))
     before = home.rows("again")

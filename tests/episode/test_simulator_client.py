@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from dataclasses import asdict
 from typing import Any, ClassVar
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from harness import simulator_client
-from harness.channel import Channel
+from harness.channel import Channel, ChannelClosed
+from harness.recycling import Recycling, resident_mb
 from harness.simulator_client import SimulatorClient
 from harness.simulators.contract import Episode, Observation
 from harness.wire import ConnectionLost
@@ -109,3 +111,45 @@ def test_the_worker_says_how_long_an_answer_may_take() -> None:
     outcomes(("reach_goal", 1, "a"), answer_s=630.0)
     outcomes(("reach_goal", 1, "a"))
     assert [model.deadline_s for model in Connected.made] == [630.0, 300.0]
+
+
+def told(recycling: Recycling, runs: int) -> list[bool]:
+    """Whether it says after each episode that it leaves; it is asked for ``runs`` of them."""
+    ours, theirs = (Channel(end) for end in socket.socketpair())
+    server = {"host": "h", "port": 1, "token": "t", "session": "s"}
+    episode = asdict(episode_of("reach_goal"))
+    request = {"do": "run", "episode": episode, "attempt": 1, "video": None, "server": server}
+    ours.send({"do": "describe"})  # is no episode
+    for _ in range(runs):
+        ours.send(request)
+    ours.send({"do": "quit"})
+    SimulatorClient(PointSim(), theirs, recycling=recycling).serve()
+    theirs.close()
+    said = []
+    with contextlib.suppress(ChannelClosed):
+        while message := ours.receive(0):
+            if message["say"] == "ended":
+                said.append(bool(message.get("leaves")))
+    ours.close()
+    return said
+
+
+@pytest.mark.parametrize(
+    ("limits", "leaves"),
+    [
+        ({}, [False] * 4),
+        ({"episodes": 3}, [False, False, True]),
+        ({"mb": 1}, [True]),
+        ({"mb": 10**7}, [False] * 4),
+        ({"episodes": 2, "mb": 10**7}, [False, True]),
+    ],
+)
+def test_it_leaves_when_it_has_done_enough(limits: dict[str, int], leaves: list[bool]) -> None:
+    assert told(Recycling(**limits), 4) == leaves
+
+
+def test_memory_is_that_of_the_process() -> None:
+    before = resident_mb()
+    held = np.ones(64 * 2**20, np.uint8)
+    assert resident_mb() - before == pytest.approx(64, rel=0.2)
+    assert held[0] == 1
