@@ -174,3 +174,9 @@ def test_every_error_kind_can_be_recorded() -> None:
         error: dict[str, Any] = {"kind": kind, "message": "", "traceback": None, "logs": {}}
         lost = dataclasses.replace(row("error"), error=error)
         assert Row.from_json(lost.to_json()) == lost
+
+
+def test_a_row_of_before_there_were_profiles_has_an_empty_one() -> None:
+    old = json.loads(row().to_json())
+    del old["profile"]
+    assert Row.from_json(json.dumps(old)).profile == {}
