@@ -9,7 +9,7 @@ somebody decided something.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from harness.budget import Budget
 from harness.lease import SHARD, Claim, LeaseBook, shard_of
@@ -96,9 +96,10 @@ class Standing:
         self._accounted, self.book.shrunk = closed, False
         self.book.changed.clear()
         self.book.void = {claim for claim in done if not self._backed(claim)}
-        self.left = {shard: positions.copy() for shard, positions in self._all.items()}
-        self._fresh = {shard: positions.copy() for shard, positions in self._all.items()}
-        self._reckon(self.budget.known(self.manifest.hash) | self.book.covered())
+        known = self._selected & (self.budget.known(self.manifest.hash) | self.book.covered())
+        over = {position for position in known if self.over(position)}
+        self.left = self._all_but(over)
+        self._fresh = self._all_but({p for p in known if p in over or not self._untried(p)})
 
     def recorded(self, row: Row) -> None:
         """A row that this worker has put on disk."""
@@ -174,10 +175,16 @@ class Standing:
         """See what has become of ``positions``."""
         for position in self._selected.intersection(positions):
             left = not self.over(position)
-            fresh = left and not self.book.open(position)
-            fresh = fresh and not self.budget.failed(self.manifest.hash, position)
             _keep(self.left, position, left)
-            _keep(self._fresh, position, fresh)
+            _keep(self._fresh, position, left and self._untried(position))
+
+    def _untried(self, position: int) -> bool:
+        return not (self.book.open(position) or self.budget.failed(self.manifest.hash, position))
+
+    def _all_but(self, positions: Collection[int]) -> dict[int, list[int]]:
+        shards = self._all.items()
+        rest = ((shard, [p for p in of if p not in positions]) for shard, of in shards)
+        return {shard: of for shard, of in rest if of}
 
 
 def _keep(shards: dict[int, list[int]], position: int, belongs: bool) -> None:
