@@ -253,7 +253,8 @@ class Claims:
     ) -> Batch | None:
         tried: set[tuple[int, int]] = set()
         while True:
-            runs = standing.runs(wanted(shard), self._start)
+            at_most = self._order.at_most(standing, self._observer.living())
+            runs = standing.runs(wanted(shard), self._start, at_most)
             run = next((run for run in runs if run not in tried), None)
             if run is None:
                 return None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.durations import Durations
 from harness.filesystem import Filesystem
-from harness.lease import touched_cells
+from harness.lease import SHARD, touched_cells
 from harness.population import selected_positions
 from harness.standing import Standing
 
@@ -54,6 +54,18 @@ class Order:
                 last, its_end = standing, end
         return last
 
+    def at_most(self, standing: Standing, workers: int) -> int:
+        """How many episodes of a cell to claim at once: nobody takes more than half of an equal
+        share of what is left, so that the last batches are small, nor more than one of a cell that
+        nobody has timed. Who claims whole cells, or is alone, does so to the end."""
+        if standing.minibatch < 2 or workers < 2:
+            return SHARD
+        if not self._durations.known(standing.manifest.cell):
+            return 1
+        seconds = self._durations.seconds
+        left = sum(seconds(s.manifest.cell) * _fresh(s) for s in self._standings if not s.complete)
+        return max(1, int(left / workers / 2 / seconds(standing.manifest.cell)))
+
     def _candidates(self) -> list[tuple[float, Standing]]:
         """When each would end at the latest, by what is known without listing it."""
         open_cells = [standing for standing in self._standings if not standing.complete]
@@ -70,8 +82,7 @@ class Order:
     def _at_most(self, standing: Standing) -> float:
         if not standing.touched:
             return self._end_untouched(standing)
-        count = standing.fresh_count() if standing.joined else _size(standing)
-        return self._when(standing, count, 1)  # somebody is in it
+        return self._when(standing, _fresh(standing), 1)  # somebody is in it
 
     def _end(self, standing: Standing) -> float:
         """The same, seen to; 0 where it has nothing new."""
@@ -97,6 +108,11 @@ class Order:
 
 def _size(standing: Standing) -> int:
     return len(selected_positions(standing.manifest))
+
+
+def _fresh(standing: Standing) -> int:
+    """Episodes that nobody has begun, as far as is known without listing."""
+    return standing.fresh_count() if standing.joined else _size(standing)
 
 
 def _workers_in(standing: Standing) -> int:

@@ -22,7 +22,7 @@ class Standing:
 
     Args:
         rows: reads the rows of this manifest's cell from disk.
-        minibatch: positions to a claim; 0 for a whole shard.
+        minibatch: positions to a claim, at most; 0 for a whole shard.
     Attributes:
         touched: somebody has begun it.
         left: shard -> the positions that are neither settled nor set aside nor marked finished;
@@ -38,6 +38,7 @@ class Standing:
         self.touched = self.joined = False
         self.left: dict[int, list[int]] = {}
         self._fresh: dict[int, list[int]] = {}
+        self.minibatch = minibatch
         self._rows, self._width = rows, min(minibatch or SHARD, SHARD)
         self._selected = frozenset(positions)
         self._all: dict[int, list[int]] = {}
@@ -144,28 +145,40 @@ class Standing:
         positions = range(first, last + 1)
         return max(self.budget.attempts(self.manifest.hash, position) for position in positions)
 
-    def runs(self, positions: Sequence[int], start: float = 0.0) -> Iterator[tuple[int, int]]:
+    def runs(
+        self, positions: Sequence[int], start: float = 0.0, at_most: int = SHARD
+    ) -> Iterator[tuple[int, int]]:
         """``(first, last)`` of the batches to be had of ``positions``, which are of one shard:
-        neighbours, cut at multiples of the minibatch so that workers who see the same name the
-        same.
+        neighbours, cut at multiples of the minibatch, where that is too many at their halves, and
+        so on, so that workers who see the same name the same or parts of it.
 
         Args:
             start: where among them to begin, from 0 to 1; what lies before comes last.
+            at_most: positions to a batch.
         """
         cut = int(start * len(positions))
-        while cut > 0 and self._together(positions[cut - 1], positions[cut]):
+        while cut > 0 and self._together(positions[cut - 1], positions[cut], at_most):
             cut -= 1
-        batch: list[int] = []
+        first = last = None
         for position in (*positions[cut:], *positions[:cut]):
-            if batch and not self._together(batch[-1], position):
-                yield batch[0], batch[-1]
-                batch = []
-            batch.append(position)
-        if batch:
-            yield batch[0], batch[-1]
+            if first is None or last is None or not self._together(last, position, at_most):
+                if first is not None and last is not None:
+                    yield first, last
+                first = position
+            last = position
+        if first is not None and last is not None:
+            yield first, last
 
-    def _together(self, position: int, following: int) -> bool:
-        return following == position + 1 and bool(following % SHARD % self._width)
+    def _together(self, position: int, following: int, at_most: int) -> bool:
+        return following == position + 1 and not self._begins(following, at_most)
+
+    def _begins(self, position: int, at_most: int) -> bool:
+        """Whether a batch is cut before ``position``."""
+        offset, size = position % SHARD % self._width, self._width
+        while offset and size > at_most:
+            half = (size + 1) // 2
+            offset, size = (offset - half, size - half) if offset >= half else (offset, half)
+        return not offset
 
     def _backed(self, claim: Claim) -> bool:
         positions = self._selected.intersection(range(claim.first, claim.last + 1))

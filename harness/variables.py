@@ -75,7 +75,7 @@ _DECLARATIONS = (
         "when a run that has rows is gone on with by other code (harness, scripts, policy): "
         "refuse, or mark, where every row and table says so", choices=("refuse", "mark")),
     Variable("EVAL_MINIBATCH", "int", "1", "toolkit",
-        "episodes claimed at once; 0 = the whole cell", unit="episodes", low=0),
+        "episodes claimed at once, fewer near the end; 0 = the whole cell", unit="episodes", low=0),
     Variable("EVAL_RETRIES", "int", "2", "toolkit",
         "further attempts after an error, before the episode is set aside", shared=True, low=0),
     Variable("EVAL_LOST_RETRIES", "int", "4", "toolkit",

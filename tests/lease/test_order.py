@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.budget import Budget
 from harness.claims import Batch
+from harness.lease import LeaseBook
 from harness.population import Manifest
+from harness.standing import Standing
 from tests.lease.conftest import Cluster, Member
-from tests.lease.world import manifest
+from tests.lease.world import RUN, manifest
 
 
 def foretold(**seconds: float) -> Mapping[str, Mapping[str, float]]:
@@ -88,6 +94,55 @@ def test_what_others_have_measured_is_read_on_looking_again(cluster: Cluster) ->
     second.claims._mine = None
     second.take()
     assert second.claims.durations.measured(standing.manifest.cell)
+
+
+def test_batches_get_smaller_as_less_is_left(cluster: Cluster) -> None:
+    earlier = foretold(a=2.0)
+    members = [cluster.join(*cells(32, "a"), minibatch=8, earlier=earlier) for _ in range(2)]
+    sizes = []
+    while len(cluster.rows) < 32:
+        for member in members:
+            member.observer.look()
+            if isinstance(batch := member.claims.next(), Batch):
+                sizes.append(len(batch.positions))
+                member.run(batch)
+    assert sizes[:2] == [8, 4], "a quarter of 32, then of 24"
+    assert sizes[-1] == 1
+    assert sum(sizes) == 32
+
+
+def test_a_batch_of_a_cell_that_nobody_has_timed_is_one_episode(cluster: Cluster) -> None:
+    members = [cluster.join(*cells(32, "ab"), minibatch=8) for _ in range(2)]
+    for member in members:
+        member.observer.look()
+        assert len(member.take().positions) == 1
+
+
+def test_whole_cells_stay_whole_and_so_do_the_batches_of_who_is_alone(cluster: Cluster) -> None:
+    alone = cluster.join(*cells(12, "a"), minibatch=8)
+    alone.observer.look()
+    assert [len(alone.take().positions) for _ in range(2)] == [8, 4]
+    whole = cluster.join(*cells(12, "b"), minibatch=0)
+    whole.observer.look()
+    assert len(whole.take().positions) == 12
+
+
+@given(
+    minibatch=st.integers(1, 128), at_most=st.integers(1, 128),
+    positions=st.sets(st.integers(0, 127)),
+)  # fmt: skip
+def test_smaller_batches_lie_within_larger_ones(
+    minibatch: int, at_most: int, positions: set[int]
+) -> None:
+    bank = manifest("a", 128)
+    standing = Standing(
+        bank, range(128), LeaseBook(RUN.leases, "a"), Budget(2, 4), lambda: [], minibatch
+    )
+    large = list(standing.runs(sorted(positions)))
+    small = list(standing.runs(sorted(positions), at_most=at_most))
+    assert sorted(p for first, last in small for p in range(first, last + 1)) == sorted(positions)
+    assert all(last - first < min(at_most, minibatch) for first, last in small)
+    assert all(any(a <= first and last <= b for a, b in large) for first, last in small)
 
 
 def test_a_long_queue_is_not_listed_for_each_cell(cluster: Cluster) -> None:

@@ -119,6 +119,13 @@ def test_the_longest_first_leave_no_tail(cluster: Cluster, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_the_last_batches_are_small(cluster: Cluster, seed: int) -> None:
+    seconds = many(seed)
+    took = makespan(cluster, seconds, 4, 6, earlier=foretold(seconds))
+    assert took <= 1.05 * bounds(seconds, 4)[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_the_slow_take_less(cluster: Cluster, seed: int) -> None:
     """Two workers of four take three times as long: together they achieve what 2 2/3 do."""
     seconds = many(seed)
