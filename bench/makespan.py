@@ -39,7 +39,6 @@ ALIKE, MIXED = (1.0,) * 8, (1.0, 3.0) * 4
 #: Seeds that the earlier run had.
 EARLIER = range(1000, 1010)
 DEADLINE_S = 600.0
-_LOOK_S = 0.02
 
 
 def measure(effort: Effort) -> Figure:
@@ -122,29 +121,41 @@ def work(run: Run, pace: float) -> None:
 class Sleeping:
     """Stands for model server and simulator."""
 
-    versions: dict[str, str] = {}  # noqa: RUF012
-
     def __init__(self, pace: float, run: Any, worker: str) -> None:
-        self._pace, self.standing = pace, False
+        self._pace, self._seconds, self._end = pace, 0.0, float("inf")
 
-    def start(self) -> None:
-        self.standing = True
+    def standing(self, seat: int) -> bool:
+        return True
 
-    def play(self, episode: Episode, attempt: int, video: Path | None, tick: Any) -> dict[str, Any]:
-        seconds = self._pace * duration(episode.task, episode.seed)
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            tick(0)
-            time.sleep(min(_LOOK_S, left))
-        return {
-            "outcome": "fail", "success": False, "hard_success": None, "collision_count": None,
-            "collision_names": [], "steps": 1, "sim_s": seconds, "wall_s": seconds,
-            "policy_s": 0.0, "profile": {}, "state_hash": None, "video": None, "versions": {},
-            "error": None,
-        }  # fmt: skip
+    prepare = standing
+
+    def steps(self, seat: int) -> int:
+        return 0
+
+    def versions(self, seat: int) -> dict[str, str]:
+        return {}
+
+    def begin(self, seat: int, episode: Episode, attempt: int, video: Path | None) -> None:
+        self._seconds = self._pace * duration(episode.task, episode.seed)
+        self._end = time.monotonic() + self._seconds
+
+    def wait(self, seconds: float) -> dict[int, dict[str, Any]]:
+        time.sleep(max(0.0, min(seconds, self._end - time.monotonic())))
+        if time.monotonic() < self._end:
+            return {}
+        self._end = float("inf")
+        return {0: _result(self._seconds)}
 
     def abandon(self) -> None:
-        self.standing = False
+        """Nothing is there to end."""
 
-    def close(self) -> None:
-        self.standing = False
+    close = abandon
+
+
+def _result(seconds: float) -> dict[str, Any]:
+    return {
+        "outcome": "fail", "success": False, "hard_success": None, "collision_count": None,
+        "collision_names": [], "steps": 1, "sim_s": seconds, "wall_s": seconds,
+        "policy_s": 0.0, "profile": {}, "state_hash": None, "video": None, "versions": {},
+        "error": None,
+    }  # fmt: skip

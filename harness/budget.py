@@ -135,6 +135,12 @@ class Budget:
         message = (last.error or {}).get("message", "")
         return f"{kinds.total()} errors ({counts}) on {hosts}; the last: {message}"
 
+    def last_try(self, manifest: str, position: int) -> bool:
+        """Whether the episode has gone wrong, and would be set aside if it did so once more."""
+        errors = self._errors(manifest, position)
+        lost = sum(_kind(row) == LOST for row in errors)
+        return bool(errors) and (len(errors) - lost >= self._retries or lost >= self._lost_retries)
+
     def over(self, manifest: str, position: int) -> bool:
         """Whether nobody need run the episode: it is settled or set aside."""
         return self.settled(manifest, position) or bool(self.quarantined(manifest, position))

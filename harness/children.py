@@ -151,10 +151,10 @@ def end(proc: subprocess.Popen[bytes], grace_s: float = 5.0) -> int:
         return proc.returncode
     if grace_s > 0 and not exited(proc):
         _signal_group(proc, signal.SIGTERM)
-        _wait_exited(proc, grace_s)
+        wait_exited(proc, grace_s)
     # Also after a clean end: what the child left behind in its group goes with it.
     _signal_group(proc, signal.SIGKILL)
-    if not _wait_exited(proc, _KILL_DEADLINE_S):
+    if not wait_exited(proc, _KILL_DEADLINE_S):
         raise RollpoolError(
             f"end process {proc.pid}",
             f"it outlives SIGKILL for {_KILL_DEADLINE_S:.0f} s, so it hangs in the kernel",
@@ -167,7 +167,7 @@ def end(proc: subprocess.Popen[bytes], grace_s: float = 5.0) -> int:
 def death(proc: subprocess.Popen[bytes], what: str, log: Path) -> ProcessDied:
     """The error for a child that ended, or is about to: it closed its channel. Ends and reaps the
     rest of its group."""
-    _wait_exited(proc, _DYING_DEADLINE_S)
+    wait_exited(proc, _DYING_DEADLINE_S)
     how = _how(end(proc, 0))
     words = " | ".join(last_lines(log)) or "it printed nothing"
     return ProcessDied(f"{what} (process {proc.pid})", f"{how}: {words}", f"see {log}")
@@ -201,7 +201,8 @@ def _signal_group(proc: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(proc.pid, number)
 
 
-def _wait_exited(proc: subprocess.Popen[bytes], seconds: float) -> bool:
+def wait_exited(proc: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether the child ends within that time."""
     deadline = time.monotonic() + seconds
     while not exited(proc):
         if time.monotonic() >= deadline:

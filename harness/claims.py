@@ -68,13 +68,14 @@ class Lost:
 
 
 class Claims:
-    """One worker's way through the queue.
+    """One worker's way through the queue, or that of one of its seats.
 
     Args:
         standings: the manifests, in queue order.
         record_lost: see ``Lost``.
         durations: how long episodes take; rows are added to it as they are recorded here.
         news: asks whether people have decided anything since it was last asked.
+        seat: which of the worker's it is; they share standings and heartbeat.
     Attributes:
         streak: whether this worker fails so steadily that it should stop.
     """
@@ -83,7 +84,7 @@ class Claims:
         self, standings: Sequence[Standing], leases: Path, heartbeat: Heartbeat,
         observer: Observer, record_lost: Callable[[Lost], Row], *,
         durations: Durations | None = None, news: Callable[[], bool] = lambda: False,
-        fs: Filesystem | None = None, clock: Callable[[], float] = time.monotonic,
+        seat: int = 0, fs: Filesystem | None = None, clock: Callable[[], float] = time.monotonic,
         chance: random.Random | None = None,
     ) -> None:  # fmt: skip
         self.streak = Streak()
@@ -93,6 +94,7 @@ class Claims:
         self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
         self._news, self._clock, self._chance = news, clock, chance or random.Random()
         self._order = Order(standings, self.durations, leases, fs or Filesystem(), self._chance)
+        self._seat = seat
         self._asked = clock()
         self._mine: Standing | None = None
         self._shard: int | None = None
@@ -116,7 +118,7 @@ class Claims:
 
     def _idly(self) -> Wait | None:
         if not self._idle:
-            self._heartbeat.beat(claim=None, episode=None, state="idle")
+            self._heartbeat.beat(seat=self._seat, claim=None, episode=None, state="idle")
             self._idle, self._read = True, self._clock()
         left = [s for s in self._standings if not s.complete]
         if not left:
@@ -156,7 +158,9 @@ class Claims:
             return False
         if lapses == self._lapses:
             return True
-        self._heartbeat.beat(state="running")  # before the listing, see _live_again
+        self._heartbeat.beat(
+            seat=self._seat, state="running"
+        )  # before the listing, see _live_again
         book = standing.book
         book.refresh(batch.claim.shard)
         if book.marked(batch.claim, RELEASED) or self._taken(book, batch.claim):
@@ -169,6 +173,10 @@ class Claims:
         self._by_manifest[row.manifest].recorded(row)
         self.durations.add(row)
         self.streak.add(row)
+
+    def last_try(self, batch: Batch, position: int) -> bool:
+        """Whether an episode went wrong before, and one error more would set it aside."""
+        return self._by_manifest[batch.manifest.hash].budget.last_try(batch.manifest.hash, position)
 
     def finish(self, batch: Batch, marker: str | None = None) -> None:
         """Close the batch, after its rows are on disk.
@@ -241,7 +249,10 @@ class Claims:
         return [p for p in standing.left.get(shard, ()) if self._takeable(standing, p)]
 
     def _takeable(self, standing: Standing, position: int) -> bool:
-        if not all(self._observer.abandoned(claim) for claim in standing.book.open(position)):
+        held = standing.book.open(position)
+        if any(self._heartbeat.holds(str(claim)) for claim in held):
+            return False
+        if not all(self._observer.abandoned(claim) for claim in held):
             return False
         # A host leaves its own errors to others, as long as there is one that has not had its try.
         tried = standing.budget.error_hosts(standing.manifest.hash, position)
@@ -275,7 +286,9 @@ class Claims:
         if dead and self._live_again(dead):
             standing.finish(claim, RELEASED)
             return None
-        self._heartbeat.beat(claim=str(claim), episode=None, step=0, state="running")
+        self._heartbeat.beat(
+            seat=self._seat, claim=str(claim), episode=None, step=0, state="running"
+        )
         self._idle = False
         if self._clock() - began > self._heartbeat.ttl / 2:
             self._lapses = -1  # no record named the claim for so long: look before trusting it

@@ -15,6 +15,7 @@ from harness import population
 from harness.budget import Budget
 from harness.decisions import RETRY, SKIP, Decisions, decide
 from harness.filesystem import Filesystem
+from harness.heartbeat import holdings
 from harness.lease import Claim, LeaseBook
 from harness.observer import Observer
 from harness.paths import RunPaths
@@ -109,7 +110,8 @@ class Chooser:
     def _named(self) -> list[Claim]:
         observer = Observer(self.paths.workers, ttl=60.0)
         observer.look()
-        names = (record["claim"] for record in observer.records().values() if record["claim"])
+        held = (each for record in observer.records().values() for each in holdings(record))
+        names = (each["claim"] for each in held if each["claim"])
         return [claim for name in names if (claim := _parse(name))]
 
 

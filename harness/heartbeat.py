@@ -13,7 +13,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,11 +25,20 @@ from harness.paths import RunPaths
 #: A heartbeat as read from disk; its keys are in DESIGN.md.
 Record: TypeAlias = Mapping[str, Any]
 
-#: Bytes of a record, padded: a rewrite in place never changes the length of the file.
+#: Bytes of a record for each seat, padded: a rewrite in place never changes the file's length.
 SIZE = 2048
+
+#: What a worker does is what the busiest of its seats does.
+_STATES = ("running", "starting", "idle", "ended")
 
 #: The start of a process of another user, where nobody may know it.
 HIDDEN = -1
+
+
+def holdings(record: Record) -> list[dict[str, Any]]:
+    """``seat claim episode step`` of each seat of the worker."""
+    own = {key: record[key] for key in ("claim", "episode", "step")}
+    return [{"seat": n, **held} for n, held in enumerate([own, *record.get("others", [])])]
 
 
 class WorkerId(str):
@@ -88,6 +97,7 @@ class Heartbeat:
 
     Args:
         interval: seconds between beats, TTL / 10 unless given.
+        seats: how many claims it holds at most at a time, an episode each.
         slurm: job id, restart count and the like, for people.
     Raises ``RollpoolError`` where the record cannot be created.
     """
@@ -96,16 +106,17 @@ class Heartbeat:
         self, paths: RunPaths, worker: str, ttl: float, interval: float | None = None, *,
         slurm: Mapping[str, str] | None = None, fs: Filesystem | None = None,
         clock: Callable[[], float] = time.monotonic, process: Process | None = None,
-        host: str = "",
+        host: str = "", seats: int = 1,
     ) -> None:  # fmt: skip
         self.worker, self.ttl, self.interval = worker, ttl, interval or ttl / 10
         self.host = host or socket.gethostname()
         self._file, self._fs, self._clock = paths.heartbeat(worker), fs or Filesystem(), clock
         self._fields: dict[str, Any] = {
             "worker": worker, "host": self.host, **(process or Process.this()).__dict__,
-            "ttl": ttl, "interval": self.interval, "claim": None, "episode": None, "step": 0,
-            "state": "starting", "slurm": dict(slurm or {}),
+            "ttl": ttl, "interval": self.interval, "slurm": dict(slurm or {}),
         }  # fmt: skip
+        nothing = {"claim": None, "episode": None, "step": 0, "state": "starting"}
+        self._seats: tuple[dict[str, Any], ...] = (nothing,) * seats
         self._counter = self._lapses = 0
         self._failure: OSError | None = None
         self._writing = threading.Lock()
@@ -118,15 +129,19 @@ class Heartbeat:
         """Beat from a thread of its own from now on."""
         self._thread.start()
 
-    def beat(self, **changes: Any) -> None:
-        """Change ``claim``, ``episode``, ``step`` or ``state``, and say so at once.
+    def beat(self, *, seat: int = 0, **changes: Any) -> None:
+        """Change ``claim``, ``episode``, ``step`` or ``state`` of a seat, and say so at once.
 
         A step alone waits for the next beat. A failed write does not raise here: the thread tries
         again, and ``check`` raises when it matters.
         """
-        self._fields = {**self._fields, **changes}
-        if changes.keys() - {"step"}:
-            self._write(patience=self.ttl / 2)
+        seats = list(self._seats)
+        seats[seat] = {**seats[seat], **changes}
+        self._say(tuple(seats), changes.keys())
+
+    def holds(self, claim: str) -> bool:
+        """Whether a seat of this worker's own has it, whatever anybody's listing shows."""
+        return any(seat["claim"] == claim for seat in self._seats)
 
     def alive(self) -> None:
         """The supervising loop moves. Without this call for TTL / 2 the beats stop."""
@@ -158,7 +173,12 @@ class Heartbeat:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(self.ttl / 2)
-        self.beat(state="ended")
+        self._say(tuple({**seat, "state": "ended"} for seat in self._seats), {"state"})
+
+    def _say(self, seats: tuple[dict[str, Any], ...], changed: Set[str]) -> None:
+        self._seats = seats  # as a whole: the thread may be writing
+        if changed - {"step"}:
+            self._write(patience=self.ttl / 2)
 
     def _run(self) -> None:
         while not self._stop.wait(self.interval):
@@ -193,14 +213,22 @@ class Heartbeat:
             self._writing.release()
 
     def _encode(self) -> bytes:
-        record = {**self._fields, "counter": self._counter}
-        text = json.dumps(record)
-        if len(text) > SIZE and record["episode"]:
+        seats, size = self._seats, SIZE * len(self._seats)
+        text = self._text(seats)
+        if len(text) > size:
             # The longest field, and one that the manifest holds anyway.
-            record["episode"] = {**record["episode"], "instruction": ""}
-            text = json.dumps(record)
-        if len(text) > SIZE:
+            text = self._text([
+                {**seat, "episode": seat["episode"] and {**seat["episode"], "instruction": ""}}
+                for seat in seats
+            ])  # fmt: skip
+        if len(text) > size:
             raise RollpoolError(
-                "heartbeat", f"{len(text)} bytes, more than {SIZE}", "shorten scene or task names"
+                "heartbeat", f"{len(text)} bytes, more than {size}", "shorten scene or task names"
             )
-        return text.ljust(SIZE).encode()
+        return text.ljust(size).encode()
+
+    def _text(self, seats: Sequence[Mapping[str, Any]]) -> str:
+        state = min((seat["state"] for seat in seats), key=_STATES.index)
+        first, *others = ({k: seat[k] for k in ("claim", "episode", "step")} for seat in seats)
+        fields = {**self._fields, **first, "others": others, "state": state}
+        return json.dumps({**fields, "counter": self._counter})

@@ -19,16 +19,21 @@ from harness.standing import Standing
 
 
 def open_claims(
-    run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row]
-) -> Claims:
-    """The claims of a run on its shared filesystem."""
+    run: Run, heartbeat: Heartbeat, observer: Observer, record_lost: Callable[[Lost], Row],
+    seats: int = 1,
+) -> list[Claims]:  # fmt: skip
+    """The claims of a run on its shared filesystem, for each of a worker's seats."""
     decisions = Decisions(run.paths.decisions)
     decisions.refresh()
     durations = Durations(earlier(run.root.durations, run.settings["SIMULATOR"]))
-    return Claims(
-        standings(run, decisions, durations), run.paths.leases, heartbeat, observer, record_lost,
-        durations=durations, news=decisions.refresh,
-    )  # fmt: skip
+    shared = standings(run, decisions, durations)
+    return [
+        Claims(
+            shared, run.paths.leases, heartbeat, observer, record_lost,
+            durations=durations, news=decisions.refresh, seat=seat,
+        )
+        for seat in range(seats)
+    ]  # fmt: skip
 
 
 def anything_left(run: Run) -> bool:

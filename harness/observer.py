@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.filesystem import Filesystem
-from harness.heartbeat import HIDDEN, Process, Record, started
+from harness.heartbeat import HIDDEN, Process, Record, holdings, started
 from harness.lease import Claim
 
 #: Records of those that are dead by silence are read at every fifth look alone: twice a TTL.
@@ -103,9 +103,14 @@ class Observer:
         return {s.record["host"] for s in self._seen.values() if not s.dead}
 
     def owner(self, claim: Claim) -> Record | None:
-        """The record that names ``claim``, of a living worker or a dead one."""
+        """The record that names ``claim``, of a living worker or a dead one; its ``seat episode
+        step`` are those of the seat that holds it."""
         worker = self._owners.get(str(claim))
-        return self._seen[worker].record if worker else None
+        if worker is None:
+            return None
+        record = self._seen[worker].record
+        held = (each for each in holdings(record) if each["claim"] == str(claim))
+        return {**record, **next(held, {})}
 
     def abandoned(self, claim: Claim) -> bool:
         """Whether nobody works on ``claim`` any more: its owner is dead, or no record has named it
@@ -119,7 +124,10 @@ class Observer:
     def _name_owners(self) -> None:
         # The living go last, and win: where leases were removed, a name is given a second time.
         sightings = sorted(self._seen.items(), key=lambda item: not item[1].dead)
-        self._owners = {s.record["claim"]: worker for worker, s in sightings if s.record["claim"]}
+        self._owners = {
+            held["claim"]: worker
+            for worker, s in sightings for held in holdings(s.record) if held["claim"]
+        }  # fmt: skip
 
     def _read_all(self, gap: float) -> None:
         self._looks += 1

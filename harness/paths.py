@@ -156,9 +156,9 @@ class RunPaths:
         """The worker's own log, or that of its part: ``model``, ``sim0``, ``sim1``, ..."""
         return self.logs / (f"{worker}.{part}.log" if part else f"{worker}.log")
 
-    def log_names(self, worker: str) -> dict[str, str]:
+    def log_names(self, worker: str, seat: int = 0) -> dict[str, str]:
         """Part of a worker -> its log relative to the run directory, as a row names them."""
-        parts = {"worker": "", "model": "model", "simulator": "sim0"}
+        parts = {"worker": "", "model": "model", "simulator": f"sim{seat}"}
         return {part: self.relative(self.log(worker, name)) for part, name in parts.items()}
 
     def relative(self, path: Path | str) -> str:

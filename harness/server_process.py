@@ -122,6 +122,10 @@ class ModelServerProcess:
     def alive(self) -> bool:
         return self._proc is not None and not children.exited(self._proc)
 
+    def ends(self, within_s: float) -> bool:
+        """Whether it does, or has done so."""
+        return self._proc is not None and children.wait_exited(self._proc, within_s)
+
     def died(self) -> children.ProcessDied:
         """The error for a server that is not alive any more; nothing of it is left."""
         assert self._proc is not None, "it was never started"

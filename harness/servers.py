@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from harness.atomic import write_atomic
 from harness.filesystem import Filesystem
@@ -69,12 +68,3 @@ def published(paths: RunPaths, role: Role) -> list[Server]:
 def is_loopback(host: str | None) -> bool:
     """Whether nobody asked for another address."""
     return host is None or host in LOOPBACK or host.startswith("127.")
-
-
-def by_load(found: Iterable[tuple[Server, Mapping[str, Any]]], worker: str) -> list[Server]:
-    """Servers with their hellos, the one with the fewest clients first; equal ones in an order that
-    differs between workers, so that those who come at once do not all take the same."""
-    ranked = sorted(
-        found, key=lambda pair: (pair[1].get("clients", 0), hash((worker, pair[0].name)))
-    )
-    return [server for server, _ in ranked]

@@ -28,7 +28,8 @@ from harness.variables import VARIABLES, Variable
 #: A name that begins like this is the toolkit's or its wrappers': an unknown one is looked at.
 PREFIXES = (
     "EVAL_", "USE_EVAL_", "DXVLA_", "XVLA_", "DA3_XVLA_", "BENCH_", "SEEDS_", "LEASE_", "STALL_",
-    "PER_TASK_", "GIANT_", "STUDY_", "CKPT_", "POLICY_", "SIM_", "SIMULATOR", "WORKERS_",
+    "PER_TASK_", "GIANT_", "STUDY_", "CKPT_", "POLICY_", "SIM_", "SIMS_", "SIMULATOR",
+    "WORKERS_",
     "MODEL_SERVER_", "MODEL_AS_", "MODEL_MAX_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_",
     "RUNS_",
 )  # fmt: skip
@@ -315,11 +316,18 @@ def _known_bad(settings: Settings, gpus: Callable[[], list[Gpu]]) -> list[str]:
             "SIM_AS_SERVER=1", f"MODEL_SERVER_HOST={remote} says that the model listens",
             "set one of them: with SIM_AS_SERVER the model comes to the simulator",
         )  # fmt: skip
-    sharing, oidn = settings["WORKERS_PER_GPU"] > 1, settings["DXVLA_DENOISER"] == "oidn"
-    blackwell = [gpu for gpu in gpus() if gpu.blackwell] if sharing or oidn else []
-    if blackwell and sharing:
+    if settings["SIM_AS_SERVER"] and settings["SIMS_PER_WORKER"] > 1:
         raise RollpoolError(
-            f"WORKERS_PER_GPU={settings['WORKERS_PER_GPU']}",
+            f"SIMS_PER_WORKER={settings['SIMS_PER_WORKER']}",
+            "with SIM_AS_SERVER=1 each simulator listens and waits for a model of its own",
+            "set it to 1, and start more workers (WORKERS_PER_GPU)",
+        )
+    several = [n for n in ("WORKERS_PER_GPU", "SIMS_PER_WORKER") if settings[n] > 1]
+    oidn = settings["DXVLA_DENOISER"] == "oidn"
+    blackwell = [gpu for gpu in gpus() if gpu.blackwell] if several or oidn else []
+    if blackwell and several:
+        raise RollpoolError(
+            f"{several[0]}={settings[several[0]]}",
             f"{blackwell[0].name} is a Blackwell GPU: no MPS there, sharing corrupts the simulator",
             "set it to 1",
         )

@@ -65,6 +65,7 @@ class SimulatorProcess:
     ) -> None:
         self._what, self._log = f"simulator {simulator!r}", log
         self._versions: dict[str, str] | None = None
+        self._deadline = time.monotonic() + READY_DEADLINE_S
         self._video: Path | None = None
         self._leaves = False
         ours, theirs = socket.socketpair()
@@ -79,6 +80,19 @@ class SimulatorProcess:
             environment = children.environment(env, threads, **driver_environment())
             self.proc = children.spawn(argv, log, environment, [theirs.fileno()])
         self._channel = Channel(ours)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """As ``ready`` returns them; empty before it is."""
+        return self._versions or {}
+
+    def started(self) -> bool:
+        """Whether it is ready, without waiting. Raises ``RollpoolError`` where it is late."""
+        if self._versions is None and (message := self.poll(0)) and message["say"] == "ready":
+            self._versions = message["versions"]
+        if self._versions is None and time.monotonic() > self._deadline:
+            raise self._hung("start", READY_DEADLINE_S)
+        return self._versions is not None
 
     def ready(self, deadline_s: float = READY_DEADLINE_S) -> dict[str, str]:
         """The versions it runs, once it has started."""
@@ -189,9 +203,9 @@ class SimulatorProcess:
     def alive(self) -> bool:
         return not self._leaves and not children.exited(self.proc)
 
-    def kill(self) -> None:
-        """End it now, after it printed its stacks to the log: it hangs, or takes too long."""
-        if self.alive() and self._versions is not None:
+    def kill(self, stacks: bool = True) -> None:
+        """End it now, after it printed its ``stacks`` to the log: it hangs, or takes too long."""
+        if stacks and self.alive() and self._versions is not None:
             os.kill(self.proc.pid, signal.SIGUSR1)  # Popen.send_signal would reap it
             time.sleep(_STACKS_S)
         children.end(self.proc, grace_s=0)
@@ -239,8 +253,11 @@ class SimulatorProcess:
         while (message := self.poll(silence_s)) is not None:
             if message["say"] == answer:
                 return message
+        raise self._hung(asked, silence_s)
+
+    def _hung(self, asked: str, silence_s: float) -> RollpoolError:
         self.kill()
-        raise RollpoolError(
+        return RollpoolError(
             f"{self._what}: {asked}",
             f"no sign of life for {silence_s:.0f} s, so it was killed",
             f"its stacks are at the end of {self._log}",

@@ -16,6 +16,7 @@ from typing import Any
 
 from harness import node_words
 from harness.errors import RollpoolError
+from harness.heartbeat import holdings
 from harness.node_words import KeptOut
 from harness.observer import Observer
 from harness.paths import RunPaths
@@ -47,7 +48,8 @@ class CellStatus:
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """One heartbeat. ``state``: starting, running, idle, ended; or silent, dead."""
+    """One heartbeat. ``state``: starting, running, idle, ended; or silent, dead. ``others`` are
+    ``{"episode", "step"}`` of its further simulators."""
 
     worker: str
     host: str
@@ -55,10 +57,17 @@ class WorkerStatus:
     silent_s: float
     episode: Mapping[str, Any] | None
     step: int
+    others: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def alive(self) -> bool:
         return self.state in ("starting", "running", "idle")
+
+    @property
+    def playing(self) -> list[tuple[Mapping[str, Any], int]]:
+        """Each episode that it plays, with its step."""
+        first = {"episode": self.episode, "step": self.step}
+        return [(at["episode"], at["step"]) for at in (first, *self.others) if at["episode"]]
 
 
 @dataclass(frozen=True)
@@ -173,8 +182,10 @@ class StatusReader:
                 state = "dead"
             elif state != "ended" and silent_s > record["ttl"]:
                 state = "silent"
+            first, *others = ({key: held[key] for key in ("episode", "step")}
+                              for held in holdings(record))  # fmt: skip
             yield WorkerStatus(
-                worker, record["host"], state, silent_s, record["episode"], record["step"]
+                worker, record["host"], state, silent_s, **first, others=tuple(others)
             )
 
 
@@ -185,10 +196,10 @@ def _cells(results: RunResults, workers: Iterable[WorkerStatus]) -> Iterable[Cel
         cells.setdefault((scene, task, task_config), Counter()).update(more)
 
     running = {
-        (worker.episode["manifest"], worker.episode["position"])
-        for worker in workers
-        if worker.alive and worker.episode
-    }
+        (episode["manifest"], episode["position"])
+        for worker in workers if worker.alive
+        for episode, _ in worker.playing
+    }  # fmt: skip
     for of_config in results.configs.values():
         for place, tally in of_config.counted.tallies.items():
             count(*place, selected=tally.success.n, done=tally.success.n)

@@ -152,17 +152,20 @@ def _cell_row(cell: CellStatus) -> tuple[str, ...]:
 
 
 def _workers(workers: Sequence[WorkerStatus]) -> str:
-    rows = [_worker_row(worker) for worker in workers if worker.state != "ended"]
+    rows = [row for worker in workers if worker.state != "ended" for row in _worker_rows(worker)]
     if not rows:
         return ""
     head = ("worker", "state", "last sign", "episode")
     return "\n".join(_aligned([head, *rows], left=4)) + "\n"
 
 
-def _worker_row(worker: WorkerStatus) -> tuple[str, ...]:
-    at = worker.episode
-    doing = f"{at['scene']}/{at['task']} seed {at['seed']}, step {worker.step}" if at else "-"
-    return worker.worker, worker.state, f"{worker.silent_s:.0f} s ago", doing
+def _worker_rows(worker: WorkerStatus) -> list[tuple[str, ...]]:
+    """One, and one more for each further simulator that plays."""
+    doing = [
+        f"{at['scene']}/{at['task']} seed {at['seed']}, step {step}" for at, step in worker.playing
+    ] or ["-"]
+    own = (worker.worker, worker.state, f"{worker.silent_s:.0f} s ago")
+    return [(*(own if number == 0 else ("", "", "")), at) for number, at in enumerate(doing)]
 
 
 def _kept_out(status: Status) -> str:

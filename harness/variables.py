@@ -103,6 +103,9 @@ _DECLARATIONS = (
     Variable("WORKERS_PER_GPU", "int", "1", "toolkit",
         "lease workers per GPU, or per node where there is none; more than 1 is refused on "
         "Blackwell: no MPS there, sharing corrupts the simulator", low=1),
+    Variable("SIMS_PER_WORKER", "int", "1", "toolkit",
+        "simulators that share a worker's model server; more than 1 is refused on Blackwell, too, "
+        "and with `SIM_AS_SERVER`", unit="simulators", low=1, high=64),
     Variable("EVAL_THREADS", "int", "1", "toolkit",
         "threads of a worker's simulator and model processes each; a run that a node of a pool "
         "begins takes that node's share of `--cpus-per-task`", unit="threads", low=1,
@@ -193,8 +196,9 @@ _DECLARATIONS = (
     Variable("MODEL_SERVER_BIND", "text", "127.0.0.1", "toolkit",
         "address the model server listens on; `0.0.0.0` for simulators on other nodes"),
     Variable("MODEL_SERVER_HOST", "text", "127.0.0.1", "toolkit",
-        "node whose model server (`rollpool serve` there) this node's simulators use; loopback = "
-        "each worker starts its own"),
+        "nodes whose model servers (`rollpool serve` there) this node's simulators use, separated "
+        "by commas: the least loaded one, and another where one is lost; loopback = each worker "
+        "starts its own"),
     Variable("SIM_AS_SERVER", "flag", "0", "toolkit",
         "1 = reversed roles: the simulator listens and the model comes to it"),
     Variable("MODEL_AS_CLIENT", "flag", "0", "toolkit",

@@ -1,8 +1,9 @@
-"""The lease worker: claims batches, has their episodes played, puts every outcome on disk.
+"""The lease worker: a player for each of its simulators, and the loop that comes round them.
 
-Promises: a row is on disk before its batch is closed; whatever ends this worker (a signal, a full
-disk, a broken simulator) its batch is given back if the filesystem still answers, and found by
-others if not; one episode's failure never ends the worker, many different ones in a row do.
+Promises: whatever ends this worker (a signal, a full disk, a broken simulator) its batches are
+given back if the filesystem still answers, and found by others if not; one episode's failure never
+ends the worker, many different ones in a row do; when it begins nothing more, what is played is
+played to its end.
 """
 
 from __future__ import annotations
@@ -12,29 +13,23 @@ import itertools
 import logging
 import signal
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from harness.atomic import AppendLog
-from harness.claims import Batch, Lost, Wait
+from harness.claims import Lost
 from harness.errors import EXIT_LATER, EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.heartbeat import Heartbeat, WorkerId
 from harness.job_end import JobEnd
 from harness.joining import anything_left, open_claims
 from harness.lease import RELEASED
 from harness.observer import Observer
-from harness.population import Cell
+from harness.player import Player
+from harness.recorder import Recorder
 from harness.records import Row, read_rows
-from harness.rig import Rig
-from harness.run import Run, refuse_other_weights
-from harness.simulators.contract import Episode
+from harness.rig import POLL_S, Rig
+from harness.run import Run
 from harness.slurm import identity as slurm_identity
 from harness.slurm import time_left
-from harness.stopwatch import Stopwatch
-from harness.video import remove_abandoned
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Enough to know how long an episode takes, where the job has an end.
@@ -64,19 +59,23 @@ class Stopped(BaseException):
 
 
 class Worker:
-    """One process's share of a run."""
+    """One process's share of a run: a heartbeat, and a player for each of its simulators."""
 
     def __init__(self, run: Run) -> None:
         self.id = WorkerId.new()
-        ttl = run.settings["LEASE_TTL"]
+        ttl, seats = run.settings["LEASE_TTL"], run.settings["SIMS_PER_WORKER"]
         self._run, self._log = run, logging.getLogger("rollpool.worker")
-        self._heartbeat = Heartbeat(run.paths, self.id, ttl, slurm=slurm_identity())
+        self._heartbeat = Heartbeat(run.paths, self.id, ttl, slurm=slurm_identity(), seats=seats)
         self._observer = Observer(run.paths.workers, ttl)
-        self._claims = open_claims(run, self._heartbeat, self._observer, self._record_lost)
+        self._recorder = Recorder(run, self.id, self._heartbeat.host)
         self._rig = Rig(run, self.id)
+        claims = open_claims(run, self._heartbeat, self._observer, self._record_lost, seats)
+        self._durations = claims[0].durations  # shared by all
+        self._players = [
+            Player(seat, self._rig, own, self._heartbeat, self._recorder)
+            for seat, own in enumerate(claims)
+        ]
         self._job_end = JobEnd(time_left())
-        self._watch = Stopwatch()
-        self._metrics: dict[Cell, AppendLog] = {}
         self._signal: int | None = None
         self._starting = False
 
@@ -101,37 +100,90 @@ class Worker:
         if not anything_left(self._run):
             self._log.info("nothing was left to run")
             return EXIT_OK
-        words = self._claims.durations.words(self._run.cells)
+        words = self._durations.words(self._run.cells)
         self._log.info("order of work: %s", words)
         if self._job_end.limited:
             for row in itertools.islice(read_rows(self._run.paths.results), _ROWS_TO_MEASURE):
                 self._measure(row)
-        while True:
-            self._tick()
-            if not self._rig.standing:
-                with self._watch.part("start"):
-                    self._start_rig()
-            if failing := self._claims.streak.verdict:
-                return self._give_up(failing, EXIT_PARTIAL)
-            if late := self._job_end.verdict():
-                # Without a single row the same job again would do no better.
-                return self._give_up(late, EXIT_LATER if self._metrics else EXIT_PARTIAL)
-            with self._watch.part("claim"):
-                batch = self._claims.next()
-            if batch is None:
+        try:
+            while (code := self._round()) is None:
+                pass
+            return code
+        finally:
+            self._rig.abandon()
+            for player in self._players:
+                player.close_batch(RELEASED)
+
+    def _round(self) -> int | None:
+        """Once round all seats; the exit code where all is over."""
+        self._tick()
+        closing = self._closing()
+        for player in self._players:
+            player.give_back(closing is not None)
+        if closing is None:
+            self._fetch()
+            self._begin()
+        if all(player.batch is None for player in self._players):
+            if closing is not None:
+                return self._give_up(*closing)
+            if all(player.finished for player in self._players):
                 self._log.info("nothing is left to run")
                 self._keep_durations()
                 return EXIT_OK
-            if isinstance(batch, Wait):
-                with self._watch.part("idle"):
-                    time.sleep(batch.seconds)
-            else:
-                self._run_batch(batch)
+        self._wait()
+        return None
+
+    def _closing(self) -> tuple[str, int] | None:
+        """Why nothing more is begun, and the exit code, if so."""
+        for player in self._players:
+            if failing := player.claims.streak.verdict:
+                return failing, EXIT_PARTIAL
+        if late := self._job_end.verdict():
+            # Without a single row the same job again would do no better.
+            return late, EXIT_PARTIAL if self._recorder.empty else EXIT_LATER
+        return None
+
+    def _fetch(self) -> None:
+        for player in self._players:
+            if player.hungry and self._prepared(player):
+                player.claim()
+
+    def _prepared(self, player: Player) -> bool:
+        self._starting = True
+        try:
+            if self._signal is not None:
+                raise Stopped
+            return player.prepare()
+        finally:
+            self._starting = False
+
+    def _begin(self) -> None:
+        """An episode in each seat that has one; one on its last try alone, so that what it does to
+        the model server befalls no other, nor what another does to it."""
+        lone = next((player for player in self._players if player.alone), None)
+        for player in self._players:
+            if player.batch is not None and not player.playing:
+                others = any(other.playing for other in self._players)
+                if lone is None or (player is lone and not others):
+                    player.begin()
+
+    def _wait(self) -> None:
+        waiting = (p.patience() for p in self._players if p.batch is None and not p.finished)
+        ended = self._rig.wait(min([POLL_S, *waiting]))
+        for seat, result in sorted(ended.items(), key=lambda end: end[1]["error"] is not None):
+            if result["error"] and self._signal is not None:
+                # SLURM signals every process of a step: the same TERM ended the simulator.
+                raise Stopped
+            if row := self._players[seat].end(result):
+                self._measure(row)
+        if ended:
+            for player in self._players:
+                player.finished = False
 
     def _keep_durations(self) -> None:
         """For later runs, which do without where it cannot be written."""
         try:
-            self._claims.durations.save(self._run.root.durations, self._run.settings["SIMULATOR"])
+            self._durations.save(self._run.root.durations, self._run.settings["SIMULATOR"])
         except RollpoolError as error:
             self._log.warning("%s", error)
 
@@ -145,148 +197,22 @@ class Worker:
         print(f"rollpool: {message}", file=sys.stderr)
         return code
 
-    def _start_rig(self) -> None:
-        self._starting = True
-        try:
-            if self._signal is not None:
-                raise Stopped
-            self._rig.start()
-            refuse_other_weights(self._run)
-        finally:
-            self._starting = False
-
-    def _run_batch(self, batch: Batch) -> None:
-        """Play its episodes. The rest is given back where the rig breaks, which is mended without a
-        lease, or where the job ends."""
-        marker: str | None = RELEASED
-        try:
-            for position in batch.positions:
-                if not self._rig.standing or self._job_end.verdict():
-                    return
-                if not self._run_episode(batch, position):
-                    return
-            marker = None
-        finally:
-            with self._watch.part("write"):
-                self._claims.finish(batch, marker)
-
-    def _run_episode(self, batch: Batch, position: int) -> bool:
-        """Whether its row is on disk; not where somebody else took the batch meanwhile."""
-        manifest, attempt = batch.manifest, batch.attempt
-        episode = manifest.episodes[position]
-        named = {**_names(batch, position), "instruction": episode.instruction}
-        self._heartbeat.beat(episode=named, step=0)
-        video = None
-        if self._run.settings["EVAL_VIDEO"] != "none":
-            folder = self._folder(batch.cell)
-            video = self._run.paths.video(folder, manifest.hash, position, episode.seed, attempt)
-        began = time.time()
-        try:
-            result = self._played(episode, attempt, video)
-            if result["error"] and self._signal is not None:
-                # SLURM signals every process of a step: the same TERM ended the simulator.
-                raise Stopped
-        except Stopped:
-            self._rig.abandon()
-            raise
-        if not self._claims.may_record(batch):
-            self._log.warning("%s was taken by another worker; its row is dropped", batch.claim)
-            return False
-        row = self._row(batch, position, {**result, "profile": self._watch.lap()}, began)
-        with self._watch.part("write"):
-            self._append(batch.cell, row)
-            self._claims.recorded(row)
-        self._measure(row)
-        self._log.info("%s seed %s attempt %s: %s", row.task, row.seed, row.attempt, _said(row))
-        return True
-
-    def _played(self, episode: Episode, attempt: int, video: Path | None) -> dict[str, Any]:
-        began = self._watch.now()
-        result = self._rig.play(episode, attempt, video, self._tick)
-        took = self._watch.now() - began
-        self._watch.take(result["profile"])
-        self._watch.add("handover", max(0.0, took - sum(result["profile"].values())))
-        return result
-
-    def _tick(self, step: int = 0) -> None:
+    def _tick(self) -> None:
         self._heartbeat.alive()
         self._heartbeat.check()
-        self._heartbeat.beat(step=step)
+        for player in self._players:
+            player.tick()
         self._observer.look()  # so that deaths are known before this worker has nothing else to do
         if self._signal is not None:
             raise Stopped
 
-    def _row(self, batch: Batch, position: int, result: dict[str, Any], began: float) -> Row:
-        error = result["error"]
-        if error is not None:
-            error = {**error, "logs": self._run.paths.log_names(self.id)}
-        video = result["video"]
-        if video is not None:
-            video = self._run.paths.relative(video)
-        fields = {
-            **result,
-            "collision_names": tuple(result["collision_names"]),
-            "versions": result["versions"] or self._rig.versions,
-            "error": error,
-            "video": video,
-            "host": self._heartbeat.host,
-            "attempt": batch.attempt,
-            "started": began,
-        }
-        return self._complete(batch.manifest.episodes[position], **fields)
-
     def _record_lost(self, lost: Lost) -> Row:
-        """The row of an episode over which its worker died; its half video goes."""
-        owner = str(lost.owner["worker"])
-        remove_abandoned(self._folder(lost.manifest.cell, owner), owner_dead=True)
-        row = self._complete(
-            lost.manifest.episodes[lost.position],
-            outcome="error",
-            success=None,
-            host=str(lost.owner["host"]),
-            attempt=lost.attempt,
-            steps=lost.owner["step"],
-            error={
-                "kind": "lost",
-                "message": f"worker {owner} died at step {lost.owner['step']}",
-                "traceback": "",
-                "logs": self._run.paths.log_names(owner),
-            },
-            started=time.time(),
+        row = self._recorder.lost(lost)
+        self._recorder.append(lost.manifest.cell, row)
+        self._log.warning(
+            "worker %s died over %s seed %s", lost.owner["worker"], row.task, row.seed
         )
-        self._append(lost.manifest.cell, row)
-        self._log.warning("worker %s died over %s seed %s", owner, row.task, row.seed)
         return row
-
-    def _complete(self, episode: Any, **fields: Any) -> Row:
-        identity = self._run.identity
-        return Row(
-            manifest=episode.manifest,
-            position=episode.position,
-            worker=self.id,
-            run=self._run.id,
-            scene=episode.scene,
-            task=episode.task,
-            task_config=episode.task_config,
-            seed=episode.seed,
-            instruction=episode.instruction,
-            policy=identity["policy"],
-            checkpoint=identity["checkpoint"],
-            simulator=identity["simulator"],
-            settings_hash=identity["settings_hash"],
-            code_hash=identity["code_hash"],
-            finished=time.time(),
-            **fields,
-        )
-
-    def _append(self, cell: Cell, row: Row) -> None:
-        if cell not in self._metrics:
-            self._metrics[cell] = AppendLog(self._folder(cell))
-        self._metrics[cell].append(row.to_json())
-
-    def _folder(self, cell: Cell, worker: str = "") -> Path:
-        policy = self._run.identity["policy"]
-        return self._run.paths.metrics_dir(cell.task, policy, cell.task_config, worker or self.id)
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
@@ -319,18 +245,3 @@ class Worker:
             self._log.removeHandler(handler)
             with contextlib.suppress(OSError):  # a full disk, which the worker has said
                 handler.close()
-
-
-def _names(batch: Batch, position: int) -> dict[str, Any]:
-    cell = batch.cell
-    return {
-        "manifest": batch.manifest.hash, "position": position, "attempt": batch.attempt,
-        "scene": cell.scene, "task": cell.task, "task_config": cell.task_config,
-        "seed": batch.manifest.episodes[position].seed,
-    }  # fmt: skip
-
-
-def _said(row: Row) -> str:
-    if row.error:
-        return f"error ({row.error['kind']}): {row.error['message']}"
-    return f"{row.outcome} in {row.steps} steps, {row.wall_s:.1f} s"

@@ -27,8 +27,8 @@ LAYERS = {
     "episode": "wire policies model_server serving batching model_client model_listener simulators"
     " rendering video recycling episode channel conformance simulator_client fronts",
     "worker": "guard children simulator_process chosen_simulator conforming server_process"
-    " model_link rig serve worker pool node node_checks known_episode doctor"
-    " node_store relocate fanout staging stage_plan local_root",
+    " model_link remote_server seats rig recorder player serve worker pool node"
+    " node_checks known_episode doctor node_store relocate fanout staging stage_plan local_root",
     "reports": "report report_files tables upstream_results results row_queries row_table"
     " episode_queries episode_table"
     " deciding robopro_results organize status status_page submission cleaning"

@@ -120,7 +120,6 @@ def _play(run: Run, episode: Episode, video: Path) -> dict[str, Any]:
     rig = Rig(run, "episode")
     try:
         print("starting model server and simulator ...", file=sys.stderr, flush=True)
-        rig.start()
         wanted = video if run.settings["EVAL_VIDEO"] != "none" else None
         return rig.play(episode, 1, wanted, _progress())
     finally:

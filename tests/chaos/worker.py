@@ -48,6 +48,7 @@ TROUBLE = Trouble()
 for _number in SIGNALS.values():  # before anything that takes time is imported
     signal.signal(_number, TROUBLE.signalled)
 
+import harness.recorder  # noqa: E402
 import harness.run  # noqa: E402
 import harness.worker  # noqa: E402
 from harness.errors import RollpoolError  # noqa: E402
@@ -63,37 +64,45 @@ from tests.chaos.episodes import duration, result  # noqa: E402
 class Rig:
     """Stands for model server and simulator."""
 
-    versions = {"simulator": "fake"}  # noqa: RUF012
-
     def __init__(self, run: Run, worker: str) -> None:
-        self.standing = False
+        self._playing: dict[int, tuple[Episode, float]] = {}
+        self._looks = 0
 
-    def start(self) -> None:
-        self.standing = True
+    def standing(self, seat: int) -> bool:
+        return True
 
-    def play(self, episode: Episode, attempt: int, video: Path | None, tick: Any) -> dict[str, Any]:
-        end, steps = time.monotonic() + duration(episode.seed), 0
-        while time.monotonic() < end:
-            tick(steps)
-            steps += 1
-            time.sleep(min(0.02, max(0.0, end - time.monotonic())))
-        return result(episode)
+    prepare = standing
+
+    def steps(self, seat: int) -> int:
+        return self._looks
+
+    def versions(self, seat: int) -> dict[str, str]:
+        return {"simulator": "fake"}
+
+    def begin(self, seat: int, episode: Episode, attempt: int, video: Path | None) -> None:
+        self._playing[seat] = episode, time.monotonic() + duration(episode.seed)
+
+    def wait(self, seconds: float) -> dict[int, dict[str, Any]]:
+        self._looks += 1
+        time.sleep(min(seconds, 0.02))
+        now = time.monotonic()
+        over = [seat for seat, (_, end) in self._playing.items() if end <= now]
+        return {seat: result(self._playing.pop(seat)[0]) for seat in over}
 
     def abandon(self) -> None:
-        self.standing = False
+        self._playing = {}
 
-    def close(self) -> None:
-        self.standing = False
+    close = abandon
 
 
-class Worker(harness.worker.Worker):
-    """May freeze when it has been told that its batch is still its own."""
+class Recorder(harness.recorder.Recorder):
+    """May freeze when its worker has been told that its batch is still its own."""
 
-    def _append(self, cell: Cell, row: Row) -> None:
+    def append(self, cell: Cell, row: Row) -> None:
         if TROUBLE.freeze_at_row:
             TROUBLE.freeze_at_row = False
             os.kill(os.getpid(), signal.SIGSTOP)
-        super()._append(cell, row)
+        super().append(cell, row)
 
 
 #: Forked workers need not hash the code anew: it is known where they were forked.
@@ -126,7 +135,7 @@ def disturb_filesystem() -> None:
 def main() -> int:
     """Work on the run that the environment names; the exit code of ``rollpool work``."""
     harness.worker.Rig = Rig  # type: ignore[misc,assignment]
-    harness.worker.Worker = Worker  # type: ignore[misc]
+    harness.worker.Recorder = Recorder  # type: ignore[misc]
     disturb_filesystem()
     true_time = time.time
     time.time = lambda: true_time() + TROUBLE.clock_s

@@ -37,6 +37,17 @@ ROWS = st.builds(
 )
 
 
+@given(st.lists(ROWS, max_size=12))
+def test_the_last_try_is_the_one_whose_error_sets_the_episode_aside(rows: list[Row]) -> None:
+    before, attempt = budget(*rows), 1 + max((row.attempt for row in rows), default=0)
+    after = [budget(*rows, made(attempt, "error", kind)) for kind in ("crash", "lost")]
+    if before.failed(BANK.hash, 0) and not before.over(BANK.hash, 0):
+        over = any(each.over(BANK.hash, 0) for each in after)
+        assert before.last_try(BANK.hash, 0) == over
+    elif not before.failed(BANK.hash, 0):
+        assert not before.last_try(BANK.hash, 0)
+
+
 @given(st.lists(ROWS, max_size=12), st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(rows: list[Row], chance: random.Random) -> None:
     shuffled = rows + chance.sample(rows, len(rows) // 2)

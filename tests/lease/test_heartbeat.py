@@ -277,3 +277,27 @@ def test_a_write_that_hangs_stops_the_owner(paths: RunPaths) -> None:
         beat.check()
     go_on.set()
     beating.join()
+
+
+def test_a_record_names_what_each_seat_holds(paths: RunPaths) -> None:
+    clock = Clock()
+    beat = Heartbeat(paths, "w", TTL, clock=clock, process=ELSEWHERE, seats=3)
+    assert len(paths.heartbeat("w").read_bytes()) == 3 * SIZE
+    claims = [Claim("cell", 0, n, n, 1) for n in range(3)]
+    for seat in (2, 0):
+        episode = {"position": seat, "instruction": "x" * 3000}
+        beat.beat(seat=seat, claim=str(claims[seat]), episode=episode, state="running")
+    beat.beat(seat=2, step=7)
+    beat.beat(seat=1, state="idle")
+    assert len(paths.heartbeat("w").read_bytes()) == 3 * SIZE
+    observer = Observer(paths.workers, TTL, clock=clock)
+    observer.look()
+    owner = observer.owner(claims[2])
+    assert owner and owner["episode"]["position"] == owner["seat"] == 2 and owner["step"] == 7
+    owner = observer.owner(claims[0])
+    assert owner and owner["episode"]["position"] == owner["seat"] == 0 and owner["step"] == 0
+    assert owner["state"] == "running" and observer.owner(claims[1]) is None
+    assert beat.holds(str(claims[2])) and not beat.holds(str(claims[1]))
+    beat.end()
+    observer.look_again()
+    assert observer.records()["w"]["state"] == "ended" and observer.abandoned(claims[2])

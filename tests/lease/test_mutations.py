@@ -165,6 +165,11 @@ class NeverLooksAgain(Claims):
         return True
 
 
+class NamesOneSeat(Heartbeat):
+    def _text(self, seats: Any) -> str:
+        return super()._text(seats[:1])
+
+
 def marks_before_it_records(worker: w.Worker) -> None:
     while (batch := w.stubborn(worker.claims.next)) is not None:
         if not isinstance(batch, Batch):
@@ -201,6 +206,9 @@ BROKEN: dict[str, Broken] = {
     "compaction of what is open": ({"book_type": CompactsWhatIsOpen}, calm_history),
     "removal before the claim": ({"book_type": RemovesTheDead}, disturbed_history),
     "no second look before recording": ({"claims_type": NeverLooksAgain}, disturbed_history),
+    "a record that names one claim of several": (
+        {"heartbeat_type": NamesOneSeat, "seats": (3,)}, waiting_history,
+    ),
     "marker before row": ({"program": marks_before_it_records}, calm_history),
     "the latest row wins": (
         {"counted": latest_wins, "scripted_errors": dict.fromkeys(range(6), 1)}, late_history,

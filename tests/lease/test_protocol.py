@@ -6,7 +6,7 @@ The same cluster is driven by hypothesis in test_machine.py, which shrinks what 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -153,6 +153,18 @@ def test_disturbed(seed: int) -> None:
     world = World(scripted_errors={2: 1, 5: 9} if seed % 2 else {})
     try:
         disturbed_history(world, seed)
+    finally:
+        world.close()
+
+
+@many(15, 300)
+@pytest.mark.parametrize("history", [calm_history, disturbed_history])
+def test_workers_of_several_seats(history: Callable[[World, int], None], seed: int) -> None:
+    errors = {2: 1, 5: 9} if seed % 2 else {}
+    world = World((8, 5), scripted_errors=errors, seats=(2, 1, 3))
+    try:
+        history(world, seed)
+        assert history is disturbed_history or world.disturbances == 0
     finally:
         world.close()
 

@@ -137,7 +137,7 @@ class Worker:
 
     def __init__(
         self, world: World, number: int, host: str, minibatch: int,
-        program: Callable[[Worker], None],
+        program: Callable[[Worker], None], seats: int = 1,
     ) -> None:  # fmt: skip
         self.program = program
         self.world, self.id, self.host, self._number = world, f"{host}-{number}", host, number
@@ -155,8 +155,9 @@ class Worker:
             return int(Process(host, process.pid_ns, pid, 1) in world.processes)
 
         self.heartbeat = world.heartbeat_type(
-            RUN, self.id, TTL, INTERVAL, fs=self.view, clock=self.clock, process=process, host=host
-        )
+            RUN, self.id, TTL, INTERVAL, fs=self.view, clock=self.clock, process=process, host=host,
+            seats=seats,
+        )  # fmt: skip
         self.observer = world.observer_type(
             RUN.workers, TTL, fs=self.view, clock=self.clock, process=process, started=started
         )
@@ -170,11 +171,15 @@ class Worker:
             )
             for m in world.manifests
         ]  # fmt: skip
-        self.claims = world.claims_type(
-            self.standings, RUN.leases, self.heartbeat, self.observer, self.record_lost,
-            durations=durations, news=self.decisions.refresh, fs=self.view, clock=self.clock,
-            chance=random.Random(number),
-        )  # fmt: skip
+        self.seats = [
+            world.claims_type(
+                self.standings, RUN.leases, self.heartbeat, self.observer, self.record_lost,
+                durations=durations, news=self.decisions.refresh, fs=self.view, clock=self.clock,
+                chance=random.Random(number + 1000 * seat), **({"seat": seat} if seat else {}),
+            )
+            for seat in range(seats)
+        ]  # fmt: skip
+        self.claims = self.seats[0]
         self._thread.start()
 
     @property
@@ -244,24 +249,53 @@ def program(worker: Worker) -> None:
     worker.heartbeat.end()
 
 
+def seated(worker: Worker) -> None:
+    """The loop of a worker with several seats, whose episodes overlap."""
+    playing: dict[int, Iterator[None]] = {}
+    while True:
+        found = []
+        for number, claims in enumerate(worker.seats):
+            if number not in playing:
+                found.append(stubborn(claims.next))
+                if isinstance(found[-1], Batch):
+                    worker.world.handed.append((worker, found[-1]))
+                    playing[number] = batch_in_steps(worker, found[-1], number)
+        if not playing and all(batch is None for batch in found):
+            break
+        for number in [n for n, steps in playing.items() if next(steps, "over") == "over"]:
+            del playing[number]
+        worker.pause("wait")
+    worker.world.check_complete(worker)
+    worker.heartbeat.end()
+
+
 def run_batch(worker: Worker, batch: Batch) -> None:
+    for _ in batch_in_steps(worker, batch):
+        pass
+
+
+def batch_in_steps(worker: Worker, batch: Batch, seat: int = 0) -> Iterator[None]:
+    """Stops between two episodes, and between an episode and its row."""
+    claims = worker.seats[seat]
     for position in batch.positions:
-        made = run_episode(worker, batch, position)
+        made = run_episode(worker, batch, position, seat)
+        yield
         lost = worker.world.superseded(worker, batch)
-        if not stubborn(lambda: worker.claims.may_record(batch)):
-            stubborn(lambda: worker.claims.finish(batch, "released"))
+        if not stubborn(lambda: claims.may_record(batch)):
+            stubborn(lambda: claims.finish(batch, "released"))
             return
         if lost and not worker.world.deceived:
             raise Violation(f"{worker.id} records {made.position} of a claim it had lost")
         worker.pause("record")
         worker.world.rows.append(made)
-        worker.claims.recorded(made)
-    stubborn(lambda: worker.claims.finish(batch))
+        claims.recorded(made)
+    stubborn(lambda: claims.finish(batch))
 
 
-def run_episode(worker: Worker, batch: Batch, position: int) -> Row:
+def run_episode(worker: Worker, batch: Batch, position: int, seat: int = 0) -> Row:
     worker.heartbeat.beat(
-        episode={"manifest": batch.manifest.hash, "position": position, "attempt": batch.attempt}
+        seat=seat,
+        episode={"manifest": batch.manifest.hash, "position": position, "attempt": batch.attempt},
     )
     made = worker.world.play(worker, batch, position)
     worker.pause("run")
@@ -308,7 +342,7 @@ class World:
         observer_type: type[Observer] = Observer, book_type: type[LeaseBook] = LeaseBook,
         view_type: type[View] = View, decisions_type: type[Heard] = Heard,
         program: Callable[[Worker], None] = program,
-        counted: Callable[[Any], dict[Any, Row]] = counted,
+        counted: Callable[[Any], dict[Any, Row]] = counted, seats: tuple[int, ...] = (1,),
     ) -> None:  # fmt: skip
         self.manifests = [manifest("ab"[i], size) for i, size in enumerate(sizes)]
         self.disk, self.rows, self.now = Disk(), list[Row](), 0.0
@@ -324,7 +358,7 @@ class World:
         )  # fmt: skip
         self.book_type, self.view_type, self.program = book_type, view_type, program
         self.decisions_type = decisions_type
-        self._counted, self._errors = counted, scripted_errors or {}
+        self._counted, self._errors, self._seats = counted, scripted_errors or {}, seats
 
     # What happens to the cluster.
 
@@ -333,7 +367,9 @@ class World:
         program: Callable[[Worker], None] | None = None,
     ) -> Worker:  # fmt: skip
         number = len(self.workers) + 1
-        worker = Worker(self, number, host, minibatch, program or self.program)
+        seats = self._seats[number % len(self._seats)]
+        program = program or (self.program if seats == 1 else seated)
+        worker = Worker(self, number, host, minibatch, program, seats)
         self.workers.append(worker)
         return worker
 
@@ -440,7 +476,7 @@ class World:
             return False
         index = max(i for i, item in enumerate(self.handed) if item == (worker, mine))
         return any(
-            other is not worker and batch.manifest == mine.manifest
+            (other, batch) != (worker, mine) and batch.manifest == mine.manifest
             and not {*mine.positions}.isdisjoint(batch.positions)
             for other, batch in self.handed[index:]
         )  # fmt: skip

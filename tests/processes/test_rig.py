@@ -6,13 +6,15 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.paths import Root
-from harness.rig import Rig
+from harness.rig import POLL_S, Rig
 from harness.run import Run
 from harness.settings import resolve
+from harness.simulators.contract import Episode
 from tests.processes.conftest import POINTSIM, episode
 
 MakeRig = Callable[..., Rig]
@@ -20,6 +22,7 @@ MakeRig = Callable[..., Rig]
 #: Without `needs`, which a policy may leave out.
 CONFIG = "action_kind: ee6d\naction_dim: 20\nchunk: 8\n"
 POLICY = """
+import os
 import time
 import numpy as np
 
@@ -33,6 +36,8 @@ class Model:
     def infer(self, observation, session):
         if session.seed == 2:
             time.sleep(600)
+        if session.seed == 5:
+            os.kill(os.getpid(), 9)
         return np.zeros((8, 20), np.float32)
 
 def get_model(usr_args):
@@ -64,7 +69,7 @@ def make_rig(root: Root) -> Iterator[MakeRig]:
             {"policy": "slow", "checkpoint": {}, "settings_hash": "0"},
             root.policy_dir("slow"), None, "token",
         )  # fmt: skip
-        made.append(Rig(run, "worker", *filter(None, [clock])))
+        made.append(Rig(run, "worker", **({"clock": clock} if clock else {})))
         return made[-1]
 
     yield make
@@ -79,12 +84,9 @@ def nothing(steps: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_policy_that_hangs_costs_one_episode(make_rig: MakeRig, seed: int) -> None:
     rig = make_rig(STALL_TIMEOUT="1")
-    rig.start()
-    assert rig._model.address()["answer_s"] > 1, "the stall comes first"
     error = rig.play(episode("never_succeed", seed), 1, None, nothing)["error"]
     assert error["kind"] == "stall" and "phase 'infer'" in error["message"]
-    assert not rig.standing
-    rig.start()
+    assert not rig.standing(0)
     assert rig.play(episode("never_succeed", 3), 1, None, nothing)["outcome"] == "fail"
 
 
@@ -92,13 +94,14 @@ def test_after_a_fault_of_the_connection_the_server_is_another(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = make_rig()
-    rig.start()
-    address = rig._model.address()
-    monkeypatch.setattr(rig._model, "address", lambda: {**address, "token": "another"})
+    assert rig.play(episode("never_succeed", 3), 1, None, nothing)["outcome"] == "fail"
+    link = rig._seats[0].link
+    address = link.address()
+    assert address["answer_s"] > rig._run.settings["STALL_TIMEOUT"], "the stall comes first"
+    monkeypatch.setattr(link, "address", lambda: {**address, "token": "another"})
     error = rig.play(episode("never_succeed", 3), 1, None, nothing)["error"]
-    assert error["kind"] == "protocol" and not rig.standing
+    assert error["kind"] == "protocol" and not rig.standing(0)
     monkeypatch.undo()
-    rig.start()
     assert rig.play(episode("never_succeed", 3), 1, None, nothing)["outcome"] == "fail"
 
 
@@ -111,6 +114,46 @@ def test_a_suspended_job_is_nobodys_stall(make_rig: MakeRig) -> None:
         suspended = 7200.0
 
     rig = make_rig(lambda: next(seconds) + suspended)
-    rig.start()
     result = rig.play(episode("never_succeed", 3), 1, None, suspend)
     assert result["outcome"] == "fail", result["error"]
+
+
+def together(rig: Rig, *episodes: Episode) -> list[dict[str, Any]]:
+    """The results of episodes that are played at once, each in a seat."""
+    seats = range(len(episodes))
+    while not all(rig.prepare(seat) for seat in seats):
+        rig.wait(POLL_S)
+    for seat, each in enumerate(episodes):
+        rig.begin(seat, each, 1, None)
+    ended: dict[int, dict[str, Any]] = {}
+    while len(ended) < len(episodes):
+        ended |= rig.wait(POLL_S)
+    return [ended[seat] for seat in seats]
+
+
+def kinds(results: list[dict[str, Any]]) -> list[str]:
+    return [r["error"]["kind"] if r["error"] else r["outcome"] for r in results]
+
+
+def test_a_simulators_death_is_its_own_alone(make_rig: MakeRig) -> None:
+    rig = make_rig(SIMS_PER_WORKER="3")
+    tasks = ("never_succeed", "crash_in_step", "never_succeed")
+    results = together(rig, *(episode(task, 3) for task in tasks))
+    assert kinds(results) == ["fail", "crash", "fail"]
+    assert [rig.standing(seat) for seat in range(3)] == [True, False, True]
+    assert kinds(together(rig, *[episode("never_succeed", 4)] * 3)) == ["fail"] * 3
+
+
+def test_a_servers_death_costs_the_episodes_that_are_played_on_it(make_rig: MakeRig) -> None:
+    rig = make_rig(SIMS_PER_WORKER="3")
+    results = together(rig, *(episode("never_succeed", seed) for seed in (3, 5, 4)))
+    assert results[1]["error"]["kind"] == "crash" and "SIGKILL" in results[1]["error"]["message"]
+    assert set(kinds(results)) <= {"crash", "fail"}  # one may have been over already
+    assert not any(rig.standing(seat) for seat in range(3))
+    assert kinds(together(rig, *[episode("never_succeed", 4)] * 3)) == ["fail"] * 3
+
+
+def test_who_waits_behind_a_policy_that_hangs_stalls_too(make_rig: MakeRig) -> None:
+    rig = make_rig(SIMS_PER_WORKER="3", STALL_TIMEOUT="1")
+    assert kinds(together(rig, *[episode("never_succeed", 2)] * 3)) == ["stall"] * 3
+    assert kinds(together(rig, *[episode("never_succeed", 4)] * 3)) == ["fail"] * 3

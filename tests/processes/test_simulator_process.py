@@ -127,7 +127,7 @@ def test_it_ends_when_the_worker_is_gone(start_sim: StartSim) -> None:
     sim = start_sim()
     sim.ready()
     sim._channel.close()  # as the kernel does for a worker that died
-    assert children._wait_exited(sim.proc, 20)
+    assert children.wait_exited(sim.proc, 20)
     assert children.end(sim.proc) == 0
 
 

@@ -240,3 +240,17 @@ def test_nobody_seals_when_all_who_did_are_gone(run: HandMade) -> None:
     beat(run, "node7-1-aa", 300.0, claim="study.pour.c.scan/0/0-3.1")
     assert look(run).sealing is None
     assert "queued, but nothing sealed: study pour" in status_page.text(look(run))
+
+
+def test_every_episode_of_a_worker_of_several_simulators_is_shown(run: HandMade) -> None:
+    cup = run.seal("study", "put_cup_in_box", [1, 2, 3])
+    run.paths.workers.mkdir(exist_ok=True)
+    heart = Heartbeat(run.paths, "node7-1-aa", 60.0, process=ELSEWHERE, host="node7", seats=3)
+    for seat in (0, 2):
+        heart.beat(seat=seat, state="running", episode=playing(run, cup, seat), step=seat + 5)
+    os.utime(run.paths.heartbeat("node7-1-aa"), (NOW - 2, NOW - 2))
+    status = look(run)
+    assert (status.total.running, status.total.left) == (2, 1)
+    page = status_page.text(status)
+    assert "seed 1, step 5" in page and "seed 3, step 7" in page
+    assert page.count("node7-1-aa") == 1

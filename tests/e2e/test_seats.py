@@ -1,0 +1,148 @@
+"""Several simulators on one worker's model server, and a pool of them on several servers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import servers
+from harness.paths import RunPaths
+from tests.e2e.conftest import SEEDS, Home
+
+Wait = Callable[[Callable[[], bool]], None]
+
+BATCHES = """
+import os
+from pathlib import Path
+import numpy as np
+
+class Noisy:
+    def infer(self, seen, session):
+        if session.task == "reach_even" and session.seed == 3 and os.environ.get("KILLER"):
+            os.kill(os.getpid(), 9)
+        actions = np.tile(seen["proprio"], (8, 1))
+        actions[:, :2] += session.rng.normal(0, 0.05, (8, 2))
+        return actions
+
+    def infer_batch(self, seen, sessions):
+        with open(Path(os.environ["EVAL_ROOT"]) / "batches", "a") as file:
+            file.write(f"{len(seen)}\\n")
+        return [self.infer(*each) for each in zip(seen, sessions)]
+
+def get_model(usr_args):
+    return Noisy()
+"""
+
+
+@pytest.fixture
+def noisy(home: Home) -> Home:
+    """With a policy that draws noise, and answers several simulators at once."""
+    folder = home.path / "policy" / "noisy"
+    folder.mkdir()
+    (folder / "deploy_policy.py").write_text(BATCHES)
+    (folder / "deploy_policy.yml").write_text("policy_name: noisy\nneeds: []\nchunk: 8\n")
+    home.env["POLICY_NAME"] = "noisy"
+    return home
+
+
+@pytest.mark.parametrize("batch", ["1", "4"])
+def test_how_many_simulators_share_a_server_changes_no_result(noisy: Home, batch: str) -> None:
+    queue = str(noisy.queue("reach_goal", "reach_even", "never_succeed"))
+    code, _, err = noisy.call("run", "one", "--queue", queue)
+    assert code == 0, err
+    four = {"SIMS_PER_WORKER": "4", "MODEL_MAX_BATCH": batch, "MODEL_MAX_WAIT_MS": "5"}
+    code, _, err = noisy.call("run", "four", "--queue", queue, **four)
+    assert code == 0, err
+    rows = noisy.rows("four")
+    assert noisy.outcomes("four") == noisy.outcomes("one")
+    assert len(rows) == 3 * 2 * len(SEEDS) and {row.attempt for row in rows} == {1}
+    assert len({row.worker for row in rows}) == 1
+    logs = [path.name for path in (noisy.path / "runs" / "four" / "logs").glob("*.sim?.log")]
+    assert sorted(name.split(".")[-2] for name in logs) == ["sim0", "sim1", "sim2", "sim3"]
+    assert (noisy.path / "batches").exists() == (batch == "4")
+
+
+def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home, wait_for: Wait) -> None:
+    slow = {"SIMS_PER_WORKER": "3", "POINTSIM_STEP_S": "0.1", "LEASE_TTL": "5"}
+    code, _, err = home.call("prepare", "r", "--queue", str(home.queue("never_succeed")))
+    assert code == 0, err
+    work = home.start("work", "r", **slow)
+    status = RunPaths(home.path / "runs" / "r")
+
+    def busy() -> bool:
+        _, out, _ = home.call("status", "r")
+        return out.count("step ") == 3
+
+    wait_for(busy)
+    work.kill()
+    work.communicate(timeout=60)
+    code, _, err = home.call("work", "r", SIMS_PER_WORKER="2")
+    assert code == 0, err
+    rows = home.rows("r")
+    assert Counter(r.error["kind"] for r in rows if r.error) == {"lost": 3}
+    logs = {r.error["logs"]["simulator"].split(".")[-2] for r in rows if r.error}
+    assert logs == {"sim0", "sim1", "sim2"}
+    assert sum(r.error is None for r in rows) == 2 * len(SEEDS)
+    assert servers.published(status, "model") or status.servers.exists()
+
+
+@pytest.mark.slow
+def test_an_episode_that_kills_the_server_is_found_out_and_costs_no_other(noisy: Home) -> None:
+    """Its victims are tried again; on their last try they are alone."""
+    queue = str(noisy.queue("reach_even", "reach_goal"))
+    killer = {"KILLER": "1", "SIMS_PER_WORKER": "4", "EVAL_RETRIES": "1", "MODEL_MAX_BATCH": "4"}
+    code, out, _ = noisy.call("run", "killer", "--queue", queue, **killer)
+    assert code == 1 and "2 set aside" in out
+    outcomes = noisy.outcomes("killer")
+    assert {key[1:] for key, what in outcomes.items() if what[0] == "error"} == {("reach_even", 3)}
+    assert len(outcomes) == 4 * len(SEEDS)
+
+
+def test_a_stopped_worker_gives_all_its_leases_back(home: Home, wait_for: Wait) -> None:
+    queue = str(home.queue("never_succeed"))
+    slow = {"SIMS_PER_WORKER": "3", "POINTSIM_STEP_S": "0.05"}
+    process = home.start("run", "stop", "--queue", queue, **slow)
+    wait_for(lambda: len(home.rows("stop")) >= 2)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    names = [p.name for p in (home.path / "runs" / "stop" / "queue.txt.leases").glob("*/*/*")]
+    closed = {name.rpartition(".")[0] for name in names if name.count(".") == 2}
+    assert {name for name in names if name.count(".") == 1} == closed
+    assert all(row.error is None for row in home.rows("stop"))
+
+
+@pytest.mark.slow
+def test_simulators_of_a_server_that_is_killed_go_on_with_another(
+    noisy: Home, wait_for: Wait
+) -> None:
+    code, _, err = noisy.call("prepare", "r", "--queue", str(noisy.queue("never_succeed")))
+    assert code == 0, err
+    paths, host = RunPaths(noisy.path / "runs" / "r"), socket.gethostname()
+    serving = [noisy.start("serve", "r", MODEL_SERVER_BIND="0.0.0.0") for _ in range(2)]
+    wait_for(lambda: len(servers.published(paths, "model")) == 2)
+    both = {"MODEL_SERVER_HOST": host, "SIMS_PER_WORKER": "4", "POINTSIM_STEP_S": "0.02"}
+    work = noisy.start("work", "r", **both)
+    wait_for(lambda: len(noisy.rows("r")) >= 2)
+    os.kill(serving[0].pid, signal.SIGKILL)
+    _, err = work.communicate(timeout=120)
+    assert work.returncode == 0, err
+    rows = noisy.rows("r")
+    assert Counter(row.outcome for row in rows if row.error is None) == {"fail": 2 * len(SEEDS)}
+    errors = [row for row in rows if row.error]
+    assert 1 <= len(errors) <= 3, "its own simulators' episodes, and each of them once"
+    assert {row.error["kind"] for row in errors if row.error} == {"protocol"}
+    for process in serving:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_several_simulators_that_listen_are_refused(home: Home) -> None:
+    code, _, err = home.call("run", "x", SIM_AS_SERVER="1", SIMS_PER_WORKER="2")
+    assert code == 2 and "SIMS_PER_WORKER=2" in err
+    assert not Path(home.path / "runs" / "x").exists()

@@ -1,0 +1,107 @@
+"""Which of several servers a simulator plays on, and where it goes when that is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness import servers
+from harness.errors import RollpoolError
+from harness.model_server import ModelServer
+from harness.paths import RunPaths
+from harness.remote_server import Choice, RemoteServer
+from tests.model_server.serving import client, serving
+
+DEADLINE_S = 20.0
+IDENTITY = {"policy": "test", "checkpoint": None, "settings_hash": "h"}
+
+
+class Still:
+    def infer(self, seen: Any) -> np.ndarray:
+        return np.zeros((1, 20))
+
+
+class Pool:
+    """Servers of one run, and a worker that looks for them."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._stack = stack
+        (folder / "r").mkdir()
+        self.run: Any = SimpleNamespace(
+            id="run", paths=RunPaths(folder / "r"), token="secret", identity=IDENTITY,
+            settings={"MODEL_SERVER_HOST": "127.0.0.1", "STALL_TIMEOUT": 1.0},
+        )  # fmt: skip
+
+    def serve(self, name: str, run: str = "run") -> ModelServer:
+        settings = {"run": run, "server": name, **IDENTITY}
+        server = self._stack.enter_context(serving(Still(), **settings))
+        servers.publish(self.run.paths, name, "model", server.host, server.port, run)
+        return server
+
+    def links(self, count: int, clock: Callable[[], float] = time.monotonic) -> list[RemoteServer]:
+        choice = Choice(self.run, "worker", clock)
+        return [RemoteServer(self.run, choice, DEADLINE_S) for _ in range(count)]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pool]:
+    with ExitStack() as stack:
+        yield Pool(tmp_path, stack)
+
+
+def found(link: RemoteServer) -> str:
+    """The name of the server that it has come to."""
+    end = time.monotonic() + DEADLINE_S
+    while not link.alive():
+        assert time.monotonic() < end, "it finds none"
+        link.start(None)  # type: ignore[arg-type]
+        time.sleep(0.005)
+    name: str = link.address()["expect"]["server"]
+    return name
+
+
+def test_simulators_spread_over_the_servers(pool: Pool) -> None:
+    pool.serve("a"), pool.serve("b")
+    assert sorted(found(link) for link in pool.links(4)) == ["a", "a", "b", "b"]
+
+
+def test_the_least_loaded_is_taken_and_another_runs_never(pool: Pool) -> None:
+    busy = pool.serve("busy")
+    pool.serve("free"), pool.serve("foreign", run="another")
+    models = [client(busy) for _ in range(3)]
+    assert {found(link) for link in pool.links(2)} == {"free"}
+    for model in models:
+        model.close()
+
+
+@pytest.mark.parametrize("how", ["stalled", "broken"])
+def test_one_that_hangs_is_left_for_another_by_all(pool: Pool, how: str) -> None:
+    pool.serve("a"), pool.serve("b")
+    one, other = pool.links(2)
+    lost, kept = found(one), found(other)
+    assert lost != kept
+    getattr(one, how)()
+    assert found(one) == kept, "though the other serves nobody now"
+
+
+def test_the_only_one_is_tried_again(pool: Pool) -> None:
+    pool.serve("a")
+    (link,) = pool.links(1)
+    for _ in range(2):
+        assert found(link) == "a"
+        link.stalled()
+
+
+def test_where_none_answers_it_says_so(pool: Pool) -> None:
+    clock = iter(range(0, 100, 5))
+    (link,) = pool.links(1, lambda: float(next(clock)))
+    with pytest.raises(RollpoolError, match="none is published"):
+        for _ in range(10):
+            link.start(None)  # type: ignore[arg-type]
