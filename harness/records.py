@@ -192,11 +192,11 @@ def read_rows(results: Path, problems: list[str] | None = None) -> Iterator[Row]
 
 
 def read_file(file: Path, problems: list[str] | None = None) -> Iterator[Row]:
-    """The valid rows of one metrics file; see ``read_rows``."""
+    """The valid rows of one metrics file; see ``read_rows``. A blank line is nothing at all."""
     *lines, tail = file.read_bytes().split(b"\n")
     for number, line in enumerate([*lines, tail], start=1):
         torn = number > len(lines)
-        if torn and not line:
+        if not line.strip():
             continue
         try:
             yield Row.from_json(line.decode())

@@ -203,7 +203,7 @@ def _add_holes(
             Hole(
                 **_place(manifest.episodes[position]),
                 kind="quarantined" if skipped else "missing",
-                reason=_one_line(skipped or ""),
+                reason=_one_line(skipped) if skipped else "",
                 position=position,
                 manifest=manifest.hash,
             )

@@ -21,7 +21,7 @@ def _valid() -> str:
     for name, (kinds, optional) in SCHEMA.items():
         wanted = [float] if float in kinds else [kind for kind in kinds if kind is not type(None)]
         check = f"({' OR '.join(_is(kind, name) for kind in wanted)})"
-        checks.append(f"({name} IS NULL OR {check})" if optional else check)
+        checks.append(_or(f"{name} IS NULL", check) if optional else check)
     success = " ".join(
         f"WHEN '\"{outcome}\"' THEN '{str(success).lower()}'"
         for outcome, success in OUTCOMES.items() if success is not None
@@ -30,8 +30,8 @@ def _valid() -> str:
         f"outcome::VARCHAR IN ({_listed(OUTCOMES)})",
         f"success::VARCHAR IS NOT DISTINCT FROM CASE outcome::VARCHAR {success} END",
         "((outcome::VARCHAR = '\"error\"') = (error IS NOT NULL))",
-        f"(error IS NULL OR json_extract(error, '$.kind')::VARCHAR IN ({_listed(ERROR_KINDS)}))",
-        f"(format IS NULL OR {_whole('format')} <= {FORMAT})",
+        _or("error IS NULL", f"json_extract(error, '$.kind')::VARCHAR IN ({_listed(ERROR_KINDS)})"),
+        _or("format IS NULL", f"{_whole('format')} <= {FORMAT}"),
         f"{_whole('position')} >= 0 AND {_whole('attempt')} >= 1",
     ]
     return " AND ".join(checks)
@@ -53,12 +53,17 @@ def _is(kind: type, name: str) -> str:
     return {
         str: f"{text} < '#'",
         dict: f"{text} >= '{{'",
-        list: f"({text} = '[]' OR ({text} BETWEEN '[' AND '\\' AND list_bool_and({texts})))",
+        list: _or(f"{text} = '[]'", f"{text} BETWEEN '[' AND '\\' AND list_bool_and({texts})"),
         bool: f"{text} IN ('true', 'false')",
         int: f"({_whole(name)} IS NOT NULL AND NOT {real})",
-        float: f"(isfinite(try_cast({text} AS DOUBLE))"
-        f" AND (strlen({text}) < 19 OR {real} OR {_whole(name)} IS NOT NULL))",
+        float: f"isfinite(try_cast({text} AS DOUBLE))"
+        f" AND {_or(f'strlen({text}) < 19', f'{real} OR {_whole(name)} IS NOT NULL')}",
     }[kind]
+
+
+def _or(usual: str, else_: str) -> str:
+    """SQL: one or the other; the other is not computed where the first holds."""
+    return f"(CASE WHEN {usual} THEN true ELSE {else_} END)"
 
 
 def _whole(name: str) -> str:
@@ -72,28 +77,32 @@ _KEPT = {
     "attempt": ("BIGINT", _whole("attempt")),
     **{name: ("VARCHAR", name) for name in ("worker", "host", "scene", "task", "task_config")},
     "seed": ("BIGINT", _whole("seed")),
-    "success": ("BOOLEAN", "success::VARCHAR::BOOLEAN"),
-    "hard_success": ("BOOLEAN", "hard_success::VARCHAR::BOOLEAN"),
+    "success": ("BOOLEAN", "try_cast(success::VARCHAR AS BOOLEAN)"),
+    "hard_success": ("BOOLEAN", "try_cast(hard_success::VARCHAR AS BOOLEAN)"),
     "collision": ("BOOLEAN", f"{_whole('collision_count')} > 0"),
     "video": ("VARCHAR", "video"),
     "error": ("VARCHAR", "error"),
-    "started": ("DOUBLE", "started::VARCHAR::DOUBLE"),
-    "finished": ("DOUBLE", "finished::VARCHAR::DOUBLE"),
+    "started": ("DOUBLE", "try_cast(started::VARCHAR AS DOUBLE)"),
+    "finished": ("DOUBLE", "try_cast(finished::VARCHAR AS DOUBLE)"),
     **{name: ("VARCHAR", name) for name in (
         "policy", "checkpoint", "simulator", "settings_hash", "code_hash", "profile"
     )},
 }  # fmt: skip
 
-COLUMNS = ", ".join(["file INTEGER", *(f"{name} {kind}" for name, (kind, _) in _KEPT.items())])
+COLUMNS = ", ".join(
+    ["file INTEGER", "valid BOOLEAN", *(f"{name} {kind}" for name, (kind, _) in _KEPT.items())]
+)
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
 READ = f"""
-INSERT INTO rows SELECT number, {", ".join(made for _, made in _KEPT.values())}
+INSERT INTO rows
+SELECT number, coalesce({_valid()}, false), {", ".join(made for _, made in _KEPT.values())}
 FROM read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
                columns = {{{_FIELDS}}})
 JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
-WHERE {_valid()}
 """
+#: The files of which not every line is a row.
+FAILED = "SELECT DISTINCT file FROM rows WHERE NOT valid"
 
 FLOORS = "INSERT INTO floors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])"
 

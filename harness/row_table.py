@@ -13,7 +13,6 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ import duckdb
 
 from harness.decisions import Decisions
 from harness.records import Row, count_key, read_file
-from harness.row_queries import COLUMNS, DELETE_TIES, FLOORS, READ, TIES
+from harness.row_queries import COLUMNS, DELETE_TIES, FAILED, FLOORS, READ, TIES
 
 _MEMORY, _MUCH = "256MB", "2GB"
 _THREADS = 2  # each takes up to 100 MB of buffers
-_CHUNK = 1 << 20
 #: What stands for the files of rows that tie.
 _TIED = Path("tied")
 
@@ -83,22 +81,28 @@ class RowTable:
     def _load(self, sources: Mapping[Path, Path]) -> list[Path]:
         """Insert the rows of ``sources`` (the file read -> the file they are of); returns the files
         of which not every line passed, and nothing was kept."""
-        if not sources:
-            return []
-        numbers = [self._numbers.setdefault(file, len(self._numbers)) for file in sources.values()]
-        names = [str(source) for source in sources]
-        with ThreadPoolExecutor(1) as aside:
-            lines = aside.submit(lambda: list(map(_lines, sources)))
-            try:
-                self.db.execute(READ, [names, names, numbers])
-            except duckdb.OutOfMemoryException:  # lines of many megabytes
-                self.db.execute(f"SET memory_limit = '{_MUCH}'")
-                self.db.execute(READ, [names, names, numbers])
-        kept = dict(self.db.execute("SELECT file, count(*) FROM rows GROUP BY file").fetchall())
-        there = zip(sources.values(), numbers, lines.result(), strict=True)
-        bad = [file for file, number, count in there if kept.get(number, 0) != count]
-        self._forget(bad)
-        return bad
+        files = list(sources.values())
+        numbers = [self._numbers.setdefault(file, len(self._numbers)) for file in files]
+        try:
+            self._read([str(source) for source in sources], numbers)
+        except duckdb.Error:  # a value that goes on in the next line
+            if len(files) == 1:
+                return files
+            items, half = list(sources.items()), len(files) // 2
+            return self._load(dict(items[:half])) + self._load(dict(items[half:]))
+        bad = {number for (number,) in self.db.execute(FAILED).fetchall()}
+        suspects = [file for file, number in zip(files, numbers, strict=True) if number in bad]
+        self._forget(suspects)
+        return suspects
+
+    def _read(self, names: Sequence[str], numbers: Sequence[int]) -> None:
+        if not names:
+            return
+        try:
+            self.db.execute(READ, [names, names, numbers])
+        except duckdb.OutOfMemoryException:  # lines of many megabytes
+            self.db.execute(f"SET memory_limit = '{_MUCH}'")
+            self.db.execute(READ, [names, names, numbers])
 
     def _settle_ties(self) -> None:
         """Where one worker wrote two rows for one attempt, both become the one that counts."""
@@ -135,13 +139,3 @@ def _dispose(db: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[
     """The database before its folder."""
     db.close()
     folder.cleanup()
-
-
-def _lines(file: Path) -> int:
-    """Its lines, a torn one included; -1, which no count equals, where it ends with one."""
-    count, last = 0, b"\n"
-    with file.open("rb") as data:
-        while chunk := data.read(_CHUNK):
-            count += chunk.count(b"\n")
-            last = chunk[-1:]
-    return count if last == b"\n" else -1

@@ -15,7 +15,7 @@ from typing import Any
 from harness.report import Hole, Rate, Report, Tally, summed
 from harness.stopwatch import PARTS
 
-#: Episodes in a piece of ``json_parts``.
+#: Values in a piece of ``json_parts``.
 _AT_ONCE = 4096
 
 CSV_HEADER = (
@@ -69,8 +69,8 @@ def csv_text(report: Report) -> str:
 
 
 def json_parts(report: Report, episodes: Iterable[str], notes: Sequence[str]) -> Iterator[str]:
-    """Everything, in pieces: rates as in the CSV, each counted episode on a line of its own, each
-    hole with its reason and logs.
+    """Everything, in pieces: rates as in the CSV, each counted episode, each hole with its reason
+    and logs.
 
     Args:
         episodes: the JSON of each ``Counted``.
@@ -91,18 +91,26 @@ def json_parts(report: Report, episodes: Iterable[str], notes: Sequence[str]) ->
             for scene, tasks in report.tasks.items()
         },
         "episodes": [],
-        "holes": [vars(hole) for hole in report.holes],
+        "holes": [],
         "profiles": report.profiles,
         "unsealed": [list(cell) for cell in report.unsealed],
         "notes": list(notes),
     }
-    before, episodes_key, after = json.dumps(document, indent=1).partition('"episodes": [')
-    yield before + episodes_key
-    lines, separator = iter(episodes), "\n  "
-    while some := list(itertools.islice(lines, _AT_ONCE)):
+    text = json.dumps(document, indent=1) + "\n"
+    holes = (json.dumps(vars(hole)) for hole in report.holes)
+    for name, lines in (("episodes", episodes), ("holes", holes)):
+        before, key, text = text.partition(f'"{name}": [')
+        yield before + key
+        yield from _pieces(lines)
+    yield text
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    """The values of a list, each on a line of its own."""
+    left, separator = iter(lines), "\n  "
+    while some := list(itertools.islice(left, _AT_ONCE)):
         yield separator + ",\n  ".join(some)
         separator = ",\n  "
-    yield f"{after}\n"
 
 
 def _overview_grid(report: Report) -> str:

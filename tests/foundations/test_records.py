@@ -91,7 +91,7 @@ def test_garbage_between_rows_costs_no_row(garbage: bytes) -> None:
         problems: list[str] = []
         assert list(read_rows(Path(name), problems)) == [row(), row()]
         assert [p.split(": ")[0] for p in problems] == [
-            f"{file}:{number}" for number in range(2, 2 + len(lines))
+            f"{file}:{number}" for number, line in enumerate(lines, start=2) if line.strip()
         ]
 
 

@@ -77,6 +77,7 @@ _LINES = st.one_of(
     st.builds(lambda text: text.replace('"seed":', '"seed":NaN,"was":'), _GOOD),
     st.builds(lambda text: text.replace('"started":0.0', '"started":1e400'), _GOOD),
     st.builds(lambda text: text.replace('"do it"', '"\\ud800"'), _GOOD),
+    _GOOD.map(lambda text: text.replace(":", ":\n", 1)),  # split
     st.sampled_from(["", " ", "null", "[]", "7", "{}", "\u2028"]),
 )  # fmt: skip
 
