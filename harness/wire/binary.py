@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,27 @@ def encode(message: dict[str, Any]) -> list[memoryview]:
     return [part for part in parts if len(part)]
 
 
-def decode(payload: np.ndarray) -> dict[str, Any]:
-    """The message in ``(n,)`` uint8, whose arrays are read-only views on it."""
+def decode(payload: np.ndarray, need: Callable[[int], None] = lambda size: None) -> dict[str, Any]:
+    """The message in ``(n,)`` uint8, whose arrays are read-only views on it.
+
+    ``need(size)`` waits for the first ``size`` bytes of a payload that is on its way: the header is
+    read while the arrays come.
+    """
     if len(payload) < _PREFIX.size:
         raise malformed("a payload cut short")
+    need(_PREFIX.size)
     magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size].data)
     end = _PREFIX.size + header_size
     if magic != MAGIC or end > len(payload):
         raise malformed("no RPB1 header")
+    need(end)
     try:
         tree = json.loads(str(payload[_PREFIX.size : end].data, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise malformed(f"header: {error}") from error
     if not isinstance(tree, dict) or not isinstance(tree.get(_TABLE), list):
         raise malformed("a header without an array table")
+    need(len(payload))
     arrays = _arrays(payload, end, tree.pop(_TABLE))
     if _REFERENCE in tree:
         raise malformed("a message that is an array")

@@ -13,7 +13,7 @@ from harness.wire import classic
 from harness.wire.arrays import malformed
 from harness.wire.connection import Connection, connect
 from harness.wire.errors import RemoteError
-from harness.wire.frames import Deadline, Memory, receive_frame, send_frame
+from harness.wire.frames import Deadline, Memory, begin_frame, send_frame
 
 _SEVERAL = "_args"
 
@@ -58,14 +58,14 @@ class ClassicCalls:
         deadline = Deadline(self._connection.deadline_s, f"{method} of {self._where}")
         request = classic.dump({"cmd": method, "obs": packed(arguments)})
         send_frame(self._connection.sock, request, deadline)
-        payload = receive_frame(
+        frame = begin_frame(
             self._connection.sock,
             self._memory,
             self._connection.limit,
             deadline,
             deadline.remaining(),
         )
-        reply = classic.load(payload)
+        reply = classic.load(frame.whole())
         if isinstance(reply, dict) and "error" in reply:
             trace = str(reply.get("traceback") or "")
             raise RemoteError(f"call {method}", "policy", str(reply["error"]), trace)

@@ -14,7 +14,7 @@ from typing import Any
 from harness.wire import binary, classic
 from harness.wire.arrays import malformed
 from harness.wire.errors import ConnectionLost, RemoteError
-from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, receive_frame, send_frame
+from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, begin_frame, send_frame
 
 CODECS = ("binary", "classic")
 _RETRY_S = 0.2
@@ -52,11 +52,15 @@ class Connection:
         """The next message; ``idle_s`` (else ``deadline_s``) bounds the wait for it to begin."""
         wait = self.deadline_s if idle_s is None else idle_s
         first = Deadline(wait, "receive a message")
-        payload = receive_frame(self.sock, self._memory, self.limit, first, self.deadline_s)
-        if payload[:1].tobytes() == b"R":
-            self.codec, message = "binary", binary.decode(payload)
-        else:
-            self.codec, message = "classic", classic.decode(payload)
+        frame = begin_frame(self.sock, self._memory, self.limit, first, self.deadline_s)
+        frame.need(min(1, len(frame.payload)))
+        try:
+            if frame.payload[:1].tobytes() == b"R":
+                self.codec, message = "binary", binary.decode(frame.payload, frame.need)
+            else:
+                self.codec, message = "classic", classic.decode(frame.whole())
+        finally:
+            frame.whole()  # what makes no sense has come, too, before it is answered
         if not isinstance(message.get("type"), str):
             raise malformed("a message without a type")
         return message

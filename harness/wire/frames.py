@@ -95,41 +95,58 @@ def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadl
         pending = _after(pending, sent)
 
 
-def receive_frame(
+class Frame:
+    """A frame that is on its way: its payload is ``(n,)`` uint8 from the start, and filled as far
+    as somebody has asked for, or farther."""
+
+    def __init__(self, sock: socket.socket, payload: np.ndarray, deadline: Deadline) -> None:
+        self.payload = payload
+        self._sock, self._deadline, self._got = sock, deadline, 0
+
+    def need(self, size: int) -> None:
+        """Wait until its first ``size`` bytes are there."""
+        while self._got < size:
+            self._got += _receive(self._sock, self.payload.data[self._got :], self._deadline)
+
+    def whole(self) -> np.ndarray:
+        """The payload, once all of it is there."""
+        self.need(len(self.payload))
+        return self.payload
+
+
+def begin_frame(
     sock: socket.socket,
     memory: Memory,
     limit: int,
     first: Deadline,
     rest_s: float,
-) -> np.ndarray:
-    """The payload of the next frame, ``(n,)`` uint8.
+) -> Frame:
+    """The next frame, once its length has arrived.
 
-    ``first`` bounds the wait for the frame to begin, ``rest_s`` that for the whole of it after
-    its length has arrived: a long pause between frames is normal, one within a frame is not.
+    ``first`` bounds the wait for that, ``rest_s`` that for the whole of it afterwards: a long pause
+    between frames is normal, one within a frame is not.
     """
-    prefix = memoryview(bytearray(_LENGTH.size))
-    _receive_exactly(sock, prefix, first)
+    prefix, got = memoryview(bytearray(_LENGTH.size)), 0
+    while got < len(prefix):
+        got += _receive(sock, prefix[got:], first)
     (size,) = _LENGTH.unpack(prefix)
     if size > limit:
         raise _too_large(size, limit)
-    payload = memory.take(size)
-    _receive_exactly(sock, payload.data, Deadline(rest_s, first.waiting_for))
-    return payload
+    return Frame(sock, memory.take(size), Deadline(rest_s, first.waiting_for))
 
 
-def _receive_exactly(sock: socket.socket, into: memoryview, deadline: Deadline) -> None:
-    got = 0
-    while got < len(into):
-        try:
-            sock.settimeout(deadline.remaining())
-            count = sock.recv_into(into[got:])
-        except TimeoutError:
-            raise deadline.passed() from None
-        except OSError as error:
-            raise _lost(deadline.waiting_for, str(error)) from error
-        if count == 0:
-            raise _lost(deadline.waiting_for, "the peer closed the connection")
-        got += count
+def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:
+    """How many bytes came, at least one."""
+    try:
+        sock.settimeout(deadline.remaining())
+        count = sock.recv_into(into)
+    except TimeoutError:
+        raise deadline.passed() from None
+    except OSError as error:
+        raise _lost(deadline.waiting_for, str(error)) from error
+    if count == 0:
+        raise _lost(deadline.waiting_for, "the peer closed the connection")
+    return count
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:

@@ -273,6 +273,20 @@ def test_frames_follow_each_other_on_boundaries(message: dict[str, Any]) -> None
     assert (4 + len(joined(binary.encode(message)))) % ALIGNMENT == 0
 
 
+def test_the_header_is_read_while_the_arrays_come() -> None:
+    message = {"type": "infer", "image": np.arange(1000, dtype=np.uint16), "names": np.array("ä")}
+    sent = joined(binary.encode(message))
+    payload, asked = np.zeros(len(sent), np.uint8), [0]
+
+    def need(size: int) -> None:
+        asked.append(size)
+        payload[:size] = sent[:size]
+
+    assert_same(binary.decode(payload, need), message)
+    assert asked == sorted(asked) and asked[-1] == len(sent)
+    assert asked[-2] < len(sent) - 2000
+
+
 def test_binary_does_not_copy_what_it_sends() -> None:
     image = np.zeros((4, 4, 3), np.uint8)
     parts = binary.encode({"type": "infer", "image": image})

@@ -101,6 +101,20 @@ def test_a_peer_that_goes_away_is_noticed(pair: Pair, sent: bytes) -> None:
         client.receive()
 
 
+def test_a_frame_that_makes_no_sense_is_read_to_its_end(pair: Pair) -> None:
+    """Else closing would cut off the answer that says so."""
+    client, server = pair
+    size = 2**20
+    junk = size.to_bytes(4, "big") + b"RPB1" + (2).to_bytes(4, "big") + b"[]"
+    thread = threading.Thread(target=client.sock.sendall, args=(junk.ljust(4 + size, b"x"),))
+    thread.start()
+    with pytest.raises(ProtocolError, match="array table"):
+        server.receive()
+    thread.join()
+    with pytest.raises(DeadlinePassed):
+        server.receive(idle_s=0.01)
+
+
 def test_a_giant_frame_is_refused_before_memory_is_taken(pair: Pair) -> None:
     client, server = pair
     server.sock.sendall((FRAME_LIMIT + 1).to_bytes(4, "big"))
