@@ -11,6 +11,7 @@ claims     a claim and its completion, beside a bare mkdir and create, and labta
 takeover   how soon somebody plays the episode of a worker that was killed, beside labtasker
 overhead   a real episode with cameras, beside a plain loop in one process
 makespan   a long-tailed run of 40 tasks, beside the least that it could take
+servers    several simulators on one model server, beside one
 sealing    100,000 episodes sealed, and resumed when all are played, beside labtasker
 rows       a million rows become tables, beside a bare query
 cli        ``--help`` and the status of 10,000 episodes

@@ -22,8 +22,8 @@ from harness.paths import CODE
 
 #: In the order in which they are measured.
 FIGURES = (
-    "wire", "stack", "claims", "overhead", "makespan", "sealing", "rows", "cli", "video",
-    "takeover",
+    "wire", "stack", "claims", "overhead", "makespan", "servers", "sealing", "rows", "cli",
+    "video", "takeover",
 )  # fmt: skip
 OUT = CODE / "runs" / "bench.json"
 
