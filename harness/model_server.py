@@ -26,6 +26,7 @@ from typing import Any
 
 from harness.channel import Channel, ChannelClosed
 from harness.errors import RollpoolError
+from harness.invariance import Keeping
 from harness.model_client import PROTOCOL
 from harness.policies import Policy, fix_threads, load_policy
 from harness.serving import Conversation, Service
@@ -56,6 +57,7 @@ class Settings:
     server: str = ""  # the name under which the run directory knows it
     max_batch: int = 1  # sessions answered in one call, where the policy can
     max_wait_ms: float = 0.0  # the longest that one of them waits for the others
+    keeps: bool = False  # what it is asked, to be compared (``invariance``)
     connects: bool = False  # reversed roles: it listens nowhere, and is told where simulators do
 
     @classmethod
@@ -109,6 +111,11 @@ class ModelServer:
             connection.deadline_s = Conversation.FRAME_DEADLINE_S
             Conversation(self._service, connection).run()
 
+    def compare(self, batch: int) -> dict[str, Any]:
+        """See ``invariance``; of a server that keeps what it is asked."""
+        assert isinstance(self._service.policy, Keeping), "it keeps nothing"
+        return self._service.policy.compare(batch)
+
     def close(self) -> None:
         # Closing alone would leave a thread that waits in accept waiting.
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -136,6 +143,7 @@ def run(
     """Load, listen, say so on ``channel`` (else call ``listening``), and serve to the end. One that
     connects without a channel ends when ``listening`` returns, which has it ``join``."""
     policy = load_policy(Path(settings.policy_dir), settings.usr_args, settings.knobs)
+    policy = Keeping(policy) if settings.keeps else policy
     fix_threads(settings.threads)
     # What a model's libraries did to SIGTERM must not delay the end.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -211,7 +219,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 def _end_with(channel: Channel, server: ModelServer) -> None:
     """End the process when the worker is gone, whatever its threads are doing; until then join the
-    simulators that it names."""
+    simulators that it names, and compare what it asks."""
     speaking = threading.Lock()
 
     def join(host: str, port: int) -> None:
@@ -229,6 +237,8 @@ def _end_with(channel: Channel, server: ModelServer) -> None:
             if message and message["do"] == "join":
                 address = (message["host"], message["port"])
                 threading.Thread(target=join, args=address, daemon=True).start()
+            elif message and message["do"] == "compare":
+                channel.send({"say": "compared", "found": server.compare(message["batch"])})
     except ChannelClosed:
         os._exit(0)
 

@@ -167,9 +167,10 @@ def model_links(run: Run, worker: str, clock: Callable[[], float]) -> list[Model
     return [RemoteServer(run, choice) for _ in range(seats)]
 
 
-def model_process(run: Run, name: str) -> ModelServerProcess:
+def model_process(run: Run, name: str, keeps: bool = False) -> ModelServerProcess:
     """A model server of ``run`` on this node, not started yet, that tells its clients it is
-    ``name``. Raises ``RollpoolError`` where there is no Python for it."""
+    ``name``, and ``keeps`` what it is asked instead of answering several at once. Raises
+    ``RollpoolError`` where there is no Python for it."""
     settings, policy = run.settings, run.identity["policy"]
     config = policy_config(run.root, policy)
     python = chosen_simulator.interpreter(
@@ -191,7 +192,8 @@ def model_process(run: Run, name: str) -> ModelServerProcess:
             "settings_hash": run.identity["settings_hash"],
         },
         host=settings["MODEL_SERVER_BIND"],
-        max_batch=settings["MODEL_MAX_BATCH"] or 1,  # unset in runs older than it
+        max_batch=1 if keeps else settings["MODEL_MAX_BATCH"] or 1,  # unset in older runs
+        keeps=keeps,
         max_wait_ms=settings["MODEL_MAX_WAIT_MS"],
         connects=settings["MODEL_AS_CLIENT"],
         threads=settings["EVAL_THREADS"],

@@ -37,6 +37,7 @@ class ModelServerProcess:
         identity: ``run server policy checkpoint settings_hash`` as it will tell its clients.
         host: the address it listens on; default: loopback.
         max_batch, max_wait_ms: of simulators that are answered together.
+        keeps: it keeps what it is asked, for ``compare``.
         connects: reversed roles: it listens nowhere and goes where ``join`` sends it.
         env: the base of its environment (default: this process's).
 
@@ -59,6 +60,7 @@ class ModelServerProcess:
         host: str = "",
         max_batch: int = 1,
         max_wait_ms: float = 0.0,
+        keeps: bool = False,
         connects: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class ModelServerProcess:
             "threads": threads,
             "max_batch": max_batch,
             "max_wait_ms": max_wait_ms,
+            "keeps": keeps,
             "connects": connects,
         }
         if host:
@@ -103,6 +106,20 @@ class ModelServerProcess:
         """Send it to a simulator that listens there; ``left`` tells when it is back."""
         assert self._channel is not None, "start it first"
         self._channel.send({"do": "join", "host": host, "port": port})
+
+    def compare(self, batch: int, deadline_s: float = START_DEADLINE_S) -> dict[str, Any]:
+        """What ``harness.invariance.Keeping.compare`` answers. Raises ``RollpoolError``."""
+        assert self._channel is not None and self._proc is not None, "start it first"
+        try:
+            self._channel.send({"do": "compare", "batch": batch})
+            message = children.receive(self._channel, self._proc, deadline_s)
+        except ChannelClosed as closed:
+            raise self.died() from closed
+        if message is None:
+            found = f"no answer within {deadline_s:.0f} s"
+            raise RollpoolError(self._what, found, f"its log is {self._log}")
+        compared: dict[str, Any] = message["found"]
+        return compared
 
     def left(self, timeout_s: float) -> tuple[tuple[str, int], str] | None:
         """The address of a simulator that it has left, and why; None if none within the time.

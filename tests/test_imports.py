@@ -24,8 +24,9 @@ LAYERS = {
     "run": "run servers prepare feasible population filesystem heartbeat observer lease"
     " decisions budget standing durations order claims joining compaction"
     " preparer sealing reuse node_words",
-    "episode": "wire policies model_server serving batching model_client model_listener simulators"
-    " rendering video recycling episode channel conformance simulator_client fronts",
+    "episode": "wire policies model_server serving batching invariance model_client"
+    " model_listener simulators rendering video recycling episode channel conformance"
+    " simulator_client fronts",
     "worker": "guard children simulator_process chosen_simulator conforming server_process"
     " model_link remote_server seats rig recorder player serve worker pool node"
     " node_checks known_episode doctor node_store relocate fanout staging stage_plan local_root",

@@ -146,3 +146,18 @@ def test_several_simulators_that_listen_are_refused(home: Home) -> None:
     code, _, err = home.call("run", "x", SIM_AS_SERVER="1", SIMS_PER_WORKER="2")
     assert code == 2 and "SIMS_PER_WORKER=2" in err
     assert not Path(home.path / "runs" / "x").exists()
+
+
+def test_the_batch_check_says_whether_batches_change_actions(noisy: Home) -> None:
+    queue = str(noisy.queue("reach_goal", "never_succeed", seeds=range(1, 3)))
+    assert noisy.call("prepare", "r", "--queue", queue)[0] == 0
+    code, out, err = noisy.call("batch-check", "r")
+    assert code == 0, err
+    assert "in batches of up to 4" in out and ", 0 not" in out
+    assert not (noisy.path / "runs" / "r" / "servers").exists() and noisy.rows("r") == []
+    policy = noisy.path / "policy" / "noisy" / "deploy_policy.py"
+    policy.write_text(
+        policy.read_text().replace("zip(seen, sessions)", "zip(seen, sessions[::-1])")
+    )
+    code, out, _ = noisy.call("batch-check", "r", "--batch", "2")
+    assert code == 1 and "chunk 0 in a batch of 2: action " in out

@@ -1,0 +1,92 @@
+"""Whether a policy's answers depend on who is answered with them.
+
+``Keeping`` stands around the policy of a model server and keeps what it is asked; ``compare`` asks
+all of it again, twice: each session alone, and together with the others in batches. Both begin with
+fresh memory and noise, so what differs is the batch's doing: sums in another order, in their last
+bits, or noise that is not the session's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from harness.policies.contract import Observation, Policy, Session
+from harness.policies.wrappers import Around
+
+#: Differences that are named, the largest first.
+NAMED = 10
+
+
+@dataclass
+class Seen:
+    """A session and what it was asked, in order."""
+
+    session: Session
+    observations: list[Observation] = field(default_factory=list)
+
+    def again(self, policy: Policy) -> Session:
+        """The session as it was before its first question."""
+        session = self.session
+        rng = np.random.default_rng(session.noise_seed)
+        fresh = replace(session, rng=rng, memory={})
+        policy.reset(fresh)
+        return fresh
+
+
+class Keeping(Around):
+    """The policy inside, and what it was asked."""
+
+    def __init__(self, inner: Policy) -> None:
+        super().__init__(inner)
+        self._seen: dict[int, Seen] = {}
+
+    def infer(self, observation: Observation, session: Session) -> np.ndarray:
+        seen = self._seen.setdefault(id(session), Seen(session))
+        seen.observations.append(observation)
+        return super().infer(observation, session)
+
+    def compare(self, batch: int) -> dict[str, Any]:
+        """``batches chunks equal largest``: whether it answers several at once; chunks that were
+        compared; those equal bit by bit; and of the others those that differ most, each with
+        ``scene task seed chunk batch action dimension alone together difference``."""
+        found: dict[str, Any] = {"batches": self.batches, "chunks": 0, "equal": 0}
+        differing = []
+        for where, alone, together in self._pairs(batch) if self.batches else ():
+            found["chunks"] += 1
+            if np.array_equal(alone, together):
+                found["equal"] += 1
+            else:
+                differing.append(where | _difference(alone, together))
+        differing.sort(key=lambda one: -one["difference"])
+        return found | {"largest": differing[:NAMED]}
+
+    def _pairs(self, batch: int) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
+        """Where, the chunk of a session alone, and the one of it in a batch."""
+        policy, seen = self._inner, list(self._seen.values())
+        alone, shared = ([each.again(policy) for each in seen] for _ in range(2))
+        for chunk in range(max((len(each.observations) for each in seen), default=0)):
+            rows = [row for row, each in enumerate(seen) if chunk < len(each.observations)]
+            turned = rows[chunk % len(rows) :] + rows[: chunk % len(rows)]  # in other company
+            for group in (turned[at : at + batch] for at in range(0, len(turned), batch)):
+                asked = [seen[row].observations[chunk] for row in group]
+                together = policy.infer_batch(asked, [shared[row] for row in group])
+                for row, observation, answer in zip(group, asked, together, strict=True):
+                    single, of = policy.infer(observation, alone[row]), seen[row].session
+                    where = {"scene": of.scene, "task": of.task, "seed": of.seed}
+                    yield {**where, "chunk": chunk, "batch": len(group)}, single, answer
+
+
+def _difference(alone: np.ndarray, together: np.ndarray) -> dict[str, Any]:
+    if alone.shape != together.shape:
+        place = {"action": min(len(alone), len(together)), "dimension": 0}
+        return {**place, "alone": len(alone), "together": len(together), "difference": np.inf}
+    apart = np.abs(alone.astype(np.float64) - together)
+    action, dimension = (int(at) for at in np.unravel_index(apart.argmax(), apart.shape))
+    return {
+        "action": action, "dimension": dimension, "difference": float(apart.max()),
+        "alone": float(alone[action, dimension]), "together": float(together[action, dimension]),
+    }  # fmt: skip

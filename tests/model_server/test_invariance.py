@@ -1,0 +1,88 @@
+"""What the check of batches finds, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.commands.batch_check import words
+from harness.invariance import Keeping
+from harness.policies import Session
+from harness.policies.adapt import Adapted
+from harness.policies.wrappers import wrap
+from tests.model_server.serving import DECLARED
+
+
+class Noisy:
+    """Adds the session's noise and the number of the call to what it sees."""
+
+    def infer(self, seen: Any, session: Session) -> np.ndarray:
+        session.memory["asked"] = session.memory.get("asked", 0) + 1
+        return np.full((3, 20), seen["proprio"][0] + session.rng.random() + session.memory["asked"])
+
+    def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
+        return [self.infer(*each) for each in zip(seen, sessions, strict=True)]
+
+
+class SumsTheBatch(Noisy):
+    """A normalisation over the batch, say: one row depends on the others."""
+
+    def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
+        chunks = super().infer_batch(seen, sessions)
+        for chunk in chunks:
+            chunk[2, 7] += 1e-3 * sum(each["proprio"][0] for each in seen[1:])
+        return chunks
+
+
+class FirstOnesNoise(Noisy):
+    def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
+        return [self.infer(each, sessions[0]) for each in seen]
+
+
+def played(model: Any, sessions: int = 3, **knobs: Any) -> Keeping:
+    """After episodes of different lengths, one after the other."""
+    policy = Keeping(wrap(Adapted(model, DECLARED), knobs))
+    for seed in range(sessions):
+        session = Session.begin("same name", {"task": "t", "seed": seed})
+        policy.reset(session)
+        for call in range(4 + seed):
+            last = np.full(20, call, np.float32) if call else None
+            proprio = np.full(20, 10 * seed + call, np.float32)
+            policy.infer({"proprio": proprio, "last_action": last}, session)
+    return policy
+
+
+@pytest.mark.parametrize("knobs", [{}, {"action_smooth": 0.7, "exec_actions": 2}])
+def test_a_policy_of_independent_rows_is_equal_bit_by_bit(knobs: dict[str, Any]) -> None:
+    policy = played(Noisy(), **knobs)
+    for batch in (2, 3, 8):
+        found = policy.compare(batch)
+        assert found == {"batches": True, "chunks": 15, "equal": 15, "largest": []}
+
+
+def test_a_row_that_depends_on_the_others_is_named() -> None:
+    found = played(SumsTheBatch()).compare(3)
+    assert found["chunks"] == 15 and found["equal"] < 15 and len(found["largest"]) <= 10
+    worst = found["largest"][0]
+    assert (worst["action"], worst["dimension"], worst["batch"]) == (2, 7, 3)
+    assert worst["difference"] == pytest.approx(1e-3 * (13 + 23), rel=0.2)
+    assert worst["together"] > worst["alone"]
+    said = words(found, "sums", 3)
+    assert "15 chunks of policy sums" in said[0] and "action 2, dimension 7" in said[1]
+
+
+def test_noise_of_another_session_is_found() -> None:
+    assert played(FirstOnesNoise()).compare(2)["largest"][0]["difference"] > 0.01
+
+
+def test_a_policy_that_does_not_batch_has_nothing_to_compare() -> None:
+    class Single:
+        def infer(self, seen: Any) -> np.ndarray:
+            return np.zeros((1, 20))
+
+    found = played(Single()).compare(4)
+    assert found == {"batches": False, "chunks": 0, "equal": 0, "largest": []}
+    assert "nothing to compare" in words(found, "single", 4)[0]
