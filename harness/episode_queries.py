@@ -8,30 +8,29 @@ from __future__ import annotations
 from harness.stopwatch import PARTS
 
 #: ``best``: the row that counts of each episode, how many rows it has, whether any is an outcome.
-#: ``places``: the distinct cells of rows, numbered. ``episodes``: those with an outcome; one counts
+#: ``places``: the distinct cells of rows. ``episodes``: those with an outcome; one counts
 #: that is selected, or of whose cell nothing is sealed.
 TABLES = """
-CREATE TABLE sealed (manifest VARCHAR, selected BIGINT, rank BIGINT);
-CREATE TABLE repeated (manifest VARCHAR, position BIGINT);
-CREATE TABLE places (
-  scene VARCHAR, task VARCHAR, task_config VARCHAR, place INTEGER, is_sealed BOOLEAN
-);
+CREATE TABLE sealed (manifest UBIGINT, selected BIGINT, rank BIGINT);
+CREATE TABLE repeated (manifest UBIGINT, position BIGINT);
+CREATE TABLE places (place UBIGINT, is_sealed BOOLEAN);
 CREATE TABLE best (
-  id BIGINT, tried BIGINT, settled BOOLEAN, manifest VARCHAR, position BIGINT
+  id BIGINT, tried BIGINT, settled BOOLEAN, manifest UBIGINT, position BIGINT
 );
 CREATE TABLE episodes (
-  place INTEGER, seed BIGINT, success BOOLEAN, hard_success BOOLEAN, collision BOOLEAN,
-  position BIGINT, manifest VARCHAR, video VARCHAR, rank BIGINT, tried BIGINT,
+  place UBIGINT, seed BIGINT, success BOOLEAN, hard_success BOOLEAN, collision BOOLEAN,
+  position BIGINT, manifest UBIGINT, video VARCHAR, rank BIGINT, tried BIGINT,
   is_selected BOOLEAN, counts BOOLEAN
 );
+INSERT INTO texts VALUES (hash('""'), ['""']);
 """
 CLEAR = "".join(
     f"DELETE FROM {table};" for table in ("sealed", "repeated", "places", "best", "episodes")
 )
 SEALED = """
-INSERT INTO sealed SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])
+INSERT INTO sealed SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[]), unnest(?::BIGINT[])
 """
-REPEATED = "INSERT INTO repeated SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])"
+REPEATED = "INSERT INTO repeated SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[])"
 
 CURRENT = """
 FROM rows LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
@@ -52,26 +51,28 @@ SELECT max_by(id, key), count(*), bool_or(success IS NOT NULL), manifest, positi
 ) GROUP BY manifest, position
 """
 
-PLACES = "SELECT DISTINCT scene, task, task_config FROM rows ORDER BY ALL"
-PLACED = """
-INSERT INTO places SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),
-  unnest(?::INTEGER[]), unnest(?::BOOLEAN[])
+PLACES = """
+SELECT code, words FROM texts SEMI JOIN (SELECT DISTINCT place AS code FROM rows) USING (code)
 """
+PLACED = "INSERT INTO places SELECT unnest(?::UBIGINT[]), unnest(?::BOOLEAN[])"
+#: The code of a place whose texts no row holds.
+PLACE = "SELECT hash(?, ?, ?)"
 EPISODES = """
 INSERT INTO episodes
 SELECT * EXCLUDE (is_sealed), is_selected OR NOT is_sealed FROM (
   SELECT place, seed, success, hard_success, collision, rows.position, rows.manifest, video, rank,
     tried, rows.position < coalesce(selected, 0) AND repeated.position IS NULL AS is_selected,
     is_sealed
-  FROM rows JOIN best ON rows.rowid = best.id JOIN places USING (scene, task, task_config)
+  FROM rows JOIN best ON rows.rowid = best.id JOIN places USING (place)
   LEFT JOIN sealed ON sealed.manifest = rows.manifest
   LEFT JOIN repeated ON repeated.manifest = rows.manifest AND repeated.position = rows.position
   WHERE settled
 )
 """
 ADDED = """
-INSERT INTO episodes SELECT unnest(?::INTEGER[]), unnest(?::BIGINT[]), unnest(?::BOOLEAN[]),
-  unnest(?::BOOLEAN[]), unnest(?::BOOLEAN[]), 0, '""', unnest(?::VARCHAR[]), NULL, 1, false, true
+INSERT INTO episodes SELECT unnest(?::UBIGINT[]), unnest(?::BIGINT[]), unnest(?::BOOLEAN[]),
+  unnest(?::BOOLEAN[]), unnest(?::BOOLEAN[]), 0, hash('""'), unnest(?::VARCHAR[]),
+  NULL, 1, false, true
 """
 
 TALLIES = """
@@ -87,45 +88,42 @@ SELECT (SELECT count(*) {CURRENT} AND success IS NOT NULL)
   - (SELECT count(*) FROM best WHERE settled)
 """
 MISSING = """
-SELECT manifest->>'$', position
+SELECT rank, position
 FROM (SELECT manifest, rank, unnest(range(selected)) AS position FROM sealed)
 ANTI JOIN best USING (manifest, position) ANTI JOIN repeated USING (manifest, position)
 ORDER BY rank, position
 """
 ERRORS = """
-SELECT manifest->>'$', position, attempt, worker->>'$', host->>'$', scene->>'$', task->>'$',
-  task_config->>'$', seed, error, tried
+SELECT of_manifest.words[1]->>'$', position, attempt, worker->>'$', host->>'$',
+  of_place.words[1]->>'$', of_place.words[2]->>'$', of_place.words[3]->>'$', seed, error, tried
 FROM rows JOIN best USING (manifest, position) LEFT JOIN floors USING (manifest, position)
+JOIN texts AS of_manifest ON of_manifest.code = manifest
+JOIN texts AS of_place ON of_place.code = place
 WHERE NOT settled AND attempt > coalesce(floor, 0)
 """
 
 _STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
 PROFILES = f"""
-SELECT scene->>'$', task->>'$', task_config->>'$',
-  {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
-FROM (SELECT scene, task, task_config, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
-      AND profile <> '{{}}') GROUP BY scene, task, task_config ORDER BY ALL
+SELECT place, {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
+FROM (SELECT place, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
+      AND profile <> '{{}}') GROUP BY place
 """
-
-#: The distinct identities of all rows.
-IDENTITY = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
 IDENTITIES = f"""
-SELECT {", ".join(f"any_value({name})" for name in IDENTITY)} {CURRENT}
-GROUP BY hash({", ".join(IDENTITY)})
+SELECT words FROM texts SEMI JOIN (SELECT DISTINCT identity AS code {CURRENT}) USING (code)
 """
 
 #: The counted episodes of some places, in the order of a report.
 ORDERED = """
-FROM episodes JOIN (
-  SELECT unnest(?::INTEGER[]) AS place, unnest(?::VARCHAR[]) AS head, unnest(?::BIGINT[]) AS nth
+FROM episodes JOIN texts ON code = manifest JOIN (
+  SELECT unnest(?::UBIGINT[]) AS place, unnest(?::VARCHAR[]) AS head, unnest(?::BIGINT[]) AS nth
 ) USING (place) WHERE counts {more}
-ORDER BY nth, seed, position, rank NULLS LAST, manifest, video
+ORDER BY nth, seed, position, rank NULLS LAST, words, video
 """
-EPISODE = "nth, seed, success, hard_success, collision, position, manifest->>'$', video->>'$'"
+EPISODE = "nth, seed, success, hard_success, collision, position, words[1]->>'$', video->>'$'"
 #: An episode as JSON; ``head`` is that of its place.
 EPISODE_JSON = """
 concat(head, ', "seed": ', seed, ', "success": ', success,
   ', "hard_success": ', coalesce(hard_success::VARCHAR, 'null'),
   ', "collision": ', coalesce(collision::VARCHAR, 'null'), ', "position": ', position,
-  ', "manifest": ', manifest, ', "video": ', coalesce(video, 'null'), '}')
+  ', "manifest": ', words[1], ', "video": ', coalesce(video, 'null'), '}')
 """

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from harness import episode_queries as sql
 from harness.population import Manifest
 from harness.report import Counted, Place, Rate, Tally
+from harness.row_queries import IDENTITY
 from harness.row_table import RowTable
 from harness.stopwatch import PARTS
 
@@ -43,7 +44,8 @@ class EpisodeTable:
     def __init__(self, rows: RowTable) -> None:
         self.rows = rows
         self._db = rows.db
-        self._places: list[Place] = []
+        self._manifests: list[str] = []
+        self._places: dict[int, Place] = {}  # by their codes
         self._db.execute(sql.TABLES)
 
     def refresh(self, manifests: Sequence[Manifest]) -> None:
@@ -53,42 +55,43 @@ class EpisodeTable:
             manifests: those of the run, in its order.
         """
         self._db.execute(sql.CLEAR)
-        names = [json.dumps(manifest.hash) for manifest in manifests]
-        sealed = [(n, m.selected, k) for k, (n, m) in enumerate(zip(names, manifests, strict=True))]
+        self._manifests = [manifest.hash for manifest in manifests]
+        sealed = [(_text(m.hash), m.selected, rank) for rank, m in enumerate(manifests)]
         self._insert(sql.SEALED, sealed)
-        repeated = [(n, p) for n, m in zip(names, manifests, strict=True) for p in m.repeated]
-        self._insert(sql.REPEATED, repeated)
+        self._insert(sql.REPEATED, [(_text(m.hash), p) for m in manifests for p in m.repeated])
         self._db.execute(sql.BEST)
         cells = {(m.cell.task, m.cell.task_config) for m in manifests}
-        texts = self._db.execute(sql.PLACES).fetchall()
-        self._places = [Place(*map(json.loads, text)) for text in texts]
-        is_sealed = [(place.task, place.task_config) in cells for place in self._places]
-        rows = zip(texts, range(len(texts)), is_sealed, strict=True)
-        self._insert(sql.PLACED, [(*text, number, known) for text, number, known in rows])
+        self._places = {
+            code: Place(*map(json.loads, words)) for code, words in self._all(sql.PLACES)
+        }
+        places = self._places.items()
+        self._insert(sql.PLACED, [(code, (p.task, p.task_config) in cells) for code, p in places])
         self._db.execute(sql.EPISODES)
 
     def add(self, episodes: Iterable[Counted]) -> None:
         """Count episodes whose rows are another tool's."""
-        numbers = {place: number for number, place in enumerate(self._places)}
+        codes = {place: code for code, place in self._places.items()}
         values = []
         for e in episodes:
-            place = numbers.setdefault(Place(e.scene, e.task, e.task_config), len(numbers))
-            video = None if e.video is None else json.dumps(e.video)
-            values.append((place, e.seed, e.success, e.hard_success, e.collision, video))
-        self._places = list(numbers)
+            place = Place(e.scene, e.task, e.task_config)
+            if place not in codes:
+                codes[place] = self._one(sql.PLACE, *map(_text, place))
+            video = None if e.video is None else _text(e.video)
+            values.append((codes[place], e.seed, e.success, e.hard_success, e.collision, video))
+        self._places = {code: place for place, code in codes.items()}
         self._insert(sql.ADDED, values)
 
     def tallies(self) -> dict[Place, Tally]:
         """The counted episodes of each place."""
         found = {}
-        for number, n, hits, hard, hard_n, collisions, collision_n in self._all(sql.TALLIES):
+        for code, n, hits, hard, hard_n, collisions, collision_n in self._all(sql.TALLIES):
             rates = Rate(hits, n), Rate(hard, hard_n), Rate(collisions, collision_n)
-            found[self._places[number]] = Tally(*rates)
+            found[self._places[code]] = Tally(*rates)
         return found
 
     def loose(self) -> set[Place]:
         """The places of which episodes count because nothing is sealed there."""
-        return {self._places[number] for (number,) in self._all(sql.LOOSE)}
+        return {self._places[code] for (code,) in self._all(sql.LOOSE)}
 
     def strays(self) -> int:
         """How many rows are of episodes with an outcome that the run has not selected."""
@@ -101,8 +104,8 @@ class EpisodeTable:
     def missing(self) -> dict[str, list[int]]:
         """Manifest -> its selected positions of which there is no row."""
         found: dict[str, list[int]] = {}
-        for manifest, position in self._all(sql.MISSING):
-            found.setdefault(manifest, []).append(position)
+        for rank, position in self._all(sql.MISSING):
+            found.setdefault(self._manifests[rank], []).append(position)
         return found
 
     def errors(self) -> dict[str, dict[int, list[Attempt]]]:
@@ -115,8 +118,9 @@ class EpisodeTable:
 
     def profiles(self) -> Iterator[tuple[Place, dict[str, float]]]:
         """Each place with the seconds by part of all its rows, errors too."""
-        for scene, task, task_config, *seconds in self._all(sql.PROFILES):
-            yield Place(scene, task, task_config), dict(zip(PARTS, seconds, strict=True))
+        found = {self._places[code]: seconds for code, *seconds in self._all(sql.PROFILES)}
+        for place, seconds in sorted(found.items()):
+            yield place, dict(zip(PARTS, seconds, strict=True))
 
     def older(self) -> int:
         """How many rows belong to an earlier generation."""
@@ -125,8 +129,8 @@ class EpisodeTable:
 
     def identities(self) -> dict[str, set[str]]:
         """The distinct policies, checkpoints (JSON), simulators, settings and code of all rows."""
-        rows = self._all(sql.IDENTITIES)
-        found = {name: {row[k] for row in rows} for k, name in enumerate(sql.IDENTITY)}
+        rows = [words for (words,) in self._all(sql.IDENTITIES)]
+        found = {name: {words[k] for words in rows} for k, name in enumerate(IDENTITY)}
         checkpoints = found.pop("checkpoint")
         return {name: set(map(json.loads, texts)) for name, texts in found.items()} | {
             "checkpoint": checkpoints
@@ -151,10 +155,9 @@ class EpisodeTable:
         self, what: str, places: Iterable[Place], more: str = ""
     ) -> Iterator[tuple[Any, ...]]:
         """``what`` of the counted episodes of ``places``, in the order of reports."""
-        numbers = {place: number for number, place in enumerate(self._places)}
-        order = list(places)
+        codes, order = {place: code for code, place in self._places.items()}, list(places)
         heads = [json.dumps(place._asdict())[:-1] for place in order]
-        values = [[numbers[place] for place in order], heads, list(range(len(order)))]
+        values = [[codes[place] for place in order], heads, list(range(len(order)))]
         with self._db.cursor() as cursor:  # others ask the connection meanwhile
             cursor.execute(f"SELECT {what} {sql.ORDERED.format(more=more)}", values)
             while chunk := cursor.fetchmany(_FETCH):
@@ -167,8 +170,8 @@ class EpisodeTable:
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._db.execute(query, values).fetchall()
 
-    def _one(self, query: str) -> Any:
-        return self._all(query)[0][0]
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._all(query, *values)[0][0]
 
 
 @dataclass(frozen=True)
@@ -204,3 +207,8 @@ class CountedEpisodes:
 
     def _order(self) -> list[Place]:
         return sorted(self.tallies)
+
+
+def _text(value: str) -> str:
+    """The JSON of a text as DuckDB writes it."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,8 @@
 """The SQL of ``row_table``: which lines are rows, and what is kept of one.
 
 Promises: no line passes that ``Row.from_json`` would refuse (one that it accepts may fail to). In
-the table a text is the JSON of it, as DuckDB writes it, so equal texts are equal there, too.
+the table a text is the JSON of it, as DuckDB writes it, so equal texts are equal there, too. What
+many rows have in common is there as a code, a hash of 64 bits, and ``texts`` says once what of.
 """
 
 from __future__ import annotations
@@ -70,23 +71,28 @@ def _whole(name: str) -> str:
     return f"try_cast({name}::VARCHAR AS BIGINT)"
 
 
+IDENTITY = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
+_SHARED = {
+    "manifest": ("manifest",),
+    "place": ("scene", "task", "task_config"),
+    "identity": IDENTITY,
+}
+
+
+def _code(name: str) -> str:
+    return f"hash({', '.join(f'{text}::VARCHAR' for text in _SHARED[name])})"
+
+
 #: Column of the table -> its type and what it is made of.
 _KEPT = {
-    "manifest": ("VARCHAR", "manifest"),
-    "position": ("BIGINT", _whole("position")),
-    "attempt": ("BIGINT", _whole("attempt")),
-    **{name: ("VARCHAR", name) for name in ("worker", "host", "scene", "task", "task_config")},
-    "seed": ("BIGINT", _whole("seed")),
-    "success": ("BOOLEAN", "try_cast(success::VARCHAR AS BOOLEAN)"),
-    "hard_success": ("BOOLEAN", "try_cast(hard_success::VARCHAR AS BOOLEAN)"),
+    **{name: ("UBIGINT", _code(name)) for name in _SHARED},
+    **{name: ("BIGINT", _whole(name)) for name in ("position", "attempt", "seed")},
+    **{name: ("VARCHAR", name) for name in ("worker", "host", "video", "error", "profile")},
+    **{name: ("BOOLEAN", f"try_cast({name}::VARCHAR AS BOOLEAN)")
+       for name in ("success", "hard_success")},
     "collision": ("BOOLEAN", f"{_whole('collision_count')} > 0"),
-    "video": ("VARCHAR", "video"),
-    "error": ("VARCHAR", "error"),
-    "started": ("DOUBLE", "try_cast(started::VARCHAR AS DOUBLE)"),
-    "finished": ("DOUBLE", "try_cast(finished::VARCHAR AS DOUBLE)"),
-    **{name: ("VARCHAR", name) for name in (
-        "policy", "checkpoint", "simulator", "settings_hash", "code_hash", "profile"
-    )},
+    **{name: ("DOUBLE", f"try_cast({name}::VARCHAR AS DOUBLE)")
+       for name in ("started", "finished")},
 }  # fmt: skip
 
 COLUMNS = ", ".join(
@@ -94,17 +100,36 @@ COLUMNS = ", ".join(
 )
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
+_LINES = f"""
+read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
+          columns = {{{_FIELDS}}})
+"""
 READ = f"""
 INSERT INTO rows
 SELECT number, coalesce({_valid()}, false), {", ".join(made for _, made in _KEPT.values())}
-FROM read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
-               columns = {{{_FIELDS}}})
-JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
+FROM {_LINES} JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
 """
+TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[])"
+_WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.values()]
+#: Learn the texts of the lines of files.
+LEARN = f"""
+INSERT INTO texts SELECT DISTINCT code, words FROM (
+  SELECT unnest([{", ".join(map(_code, _SHARED))}]) AS code, unnest([{", ".join(_WORDS)}]) AS words
+  FROM {_LINES}
+) ANTI JOIN texts USING (code)
+"""
+_CODES = " UNION ALL ".join(
+    f"SELECT {name} AS code, any_value(file) AS file FROM rows GROUP BY {name}" for name in _SHARED
+)
+#: A file for each text that is not known yet.
+UNKNOWN = f"SELECT DISTINCT file FROM ({_CODES}) ANTI JOIN texts USING (code)"
+
 #: The files of which not every line is a row.
 FAILED = "SELECT DISTINCT file FROM rows WHERE NOT valid"
 
-FLOORS = "INSERT INTO floors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])"
+FLOORS = """
+INSERT INTO floors SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[]), unnest(?::BIGINT[])
+"""
 
 _SAME = "hash(manifest, position, attempt, worker, success IS NULL)"
 _TIED = f"""
@@ -116,5 +141,8 @@ FROM rows SEMI JOIN (
   AND rows.attempt = tied.attempt AND rows.worker = tied.worker AND (success IS NULL) = failed
 """
 #: Rows that one worker wrote for one attempt with another one, an outcome or an error like it.
-TIES = f"SELECT DISTINCT manifest, position, file {_TIED}"
+TIES = f"""
+SELECT DISTINCT words[1], position, file
+FROM (SELECT rows.manifest AS code, rows.position, file {_TIED}) JOIN texts USING (code)
+"""
 DELETE_TIES = f"DELETE FROM rows WHERE rowid IN (SELECT rows.rowid {_TIED})"

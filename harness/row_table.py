@@ -20,7 +20,17 @@ import duckdb
 
 from harness.decisions import Decisions
 from harness.records import Row, count_key, read_file
-from harness.row_queries import COLUMNS, DELETE_TIES, FAILED, FLOORS, READ, TIES
+from harness.row_queries import (
+    COLUMNS,
+    DELETE_TIES,
+    FAILED,
+    FLOORS,
+    LEARN,
+    READ,
+    TEXTS,
+    TIES,
+    UNKNOWN,
+)
 
 _MEMORY, _MUCH = "256MB", "2GB"
 _THREADS = 2  # each takes up to 100 MB of buffers
@@ -32,8 +42,8 @@ class RowTable:
     """The rows of metrics files, as of the last ``refresh``; ``close`` it, or let it go.
 
     Attributes:
-        db: holds ``rows`` (``row_queries.COLUMNS``) and ``floors``, the last attempt of an earlier
-            generation for each episode that was reset.
+        db: holds ``rows`` (``row_queries.COLUMNS``), ``texts``, and ``floors``, the last attempt of
+            an earlier generation for each episode that was reset.
     """
 
     def __init__(self) -> None:
@@ -46,7 +56,8 @@ class RowTable:
         self.db.execute("SET preserve_insertion_order = false")
         self.db.execute("SET enable_progress_bar = false")  # it would go to stdout
         self.db.execute(f"CREATE TABLE rows ({COLUMNS})")
-        self.db.execute("CREATE TABLE floors (manifest VARCHAR, position BIGINT, floor BIGINT)")
+        self.db.execute(TEXTS)
+        self.db.execute("CREATE TABLE floors (manifest UBIGINT, position BIGINT, floor BIGINT)")
         self._sizes: dict[Path, int] = {}
         self._numbers: dict[Path, int] = {}
         self._problems: dict[Path, list[str]] = {}
@@ -93,6 +104,7 @@ class RowTable:
         bad = {number for (number,) in self.db.execute(FAILED).fetchall()}
         suspects = [file for file, number in zip(files, numbers, strict=True) if number in bad]
         self._forget(suspects)
+        self._learn(dict(zip(numbers, sources, strict=True)))
         return suspects
 
     def _read(self, names: Sequence[str], numbers: Sequence[int]) -> None:
@@ -103,6 +115,20 @@ class RowTable:
         except duckdb.OutOfMemoryException:  # lines of many megabytes
             self.db.execute(f"SET memory_limit = '{_MUCH}'")
             self.db.execute(READ, [names, names, numbers])
+
+    def _learn(self, sources: Mapping[int, Path]) -> None:
+        """Learn the texts behind the codes of files that were read: their first lines say what
+        nearly all lines do."""
+        if not sources:
+            return
+        with tempfile.NamedTemporaryFile(dir=self._folder.name) as heads:
+            for source in sources.values():
+                with source.open("rb") as lines:
+                    heads.write(lines.readline().rstrip(b"\n") + b"\n")
+            heads.flush()
+            self.db.execute(LEARN, [[heads.name]])
+        if left := self.db.execute(UNKNOWN).fetchall():
+            self.db.execute(LEARN, [[str(sources[number]) for (number,) in left]])
 
     def _settle_ties(self) -> None:
         """Where one worker wrote two rows for one attempt, both become the one that counts."""
