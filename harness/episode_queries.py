@@ -117,7 +117,7 @@ ORDERED = """
 FROM episodes JOIN texts ON code = manifest JOIN (
   SELECT unnest(?::UBIGINT[]) AS place, unnest(?::VARCHAR[]) AS head, unnest(?::BIGINT[]) AS nth
 ) USING (place) WHERE counts {more}
-ORDER BY nth, seed, position, rank NULLS LAST, words, video
+ORDER BY nth, seed, position, rank NULLS LAST, manifest
 """
 EPISODE = "nth, seed, success, hard_success, collision, position, words[1]->>'$', video->>'$'"
 #: An episode as JSON; ``head`` is that of its place.
