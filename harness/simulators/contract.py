@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import RollpoolError
+
+if TYPE_CHECKING:  # whoever only names episodes (status, prepare) need not wait for it
+    import numpy as np
 
 #: The camera that shows the whole work surface; the wrists; the one that looks good in a video.
 COUNTERTOP, LEFT_WRIST, RIGHT_WRIST, DEMO = "countertop", "left_wrist", "right_wrist", "demo"
@@ -52,6 +53,8 @@ class ActionSpace:
         """``action`` within the bounds."""
         if self.low is None and self.high is None:
             return action
+        import numpy as np
+
         return np.clip(action, self.low, self.high)
 
 
@@ -193,6 +196,8 @@ def taken(sim: Simulator, action: np.ndarray, kind: str) -> np.ndarray:
     Raises:
         RollpoolError: no such kind, another shape, or numbers that are not finite.
     """
+    import numpy as np
+
     space, values = sim.action_kinds.get(kind), np.asarray(action, np.float64)
     if space is None or values.shape != (space.dim,) or not np.isfinite(values).all():
         kinds = ", ".join(f"{name} ({each.dim})" for name, each in sim.action_kinds.items())
