@@ -5,6 +5,7 @@ Promises: the row that counts is the greatest by ``records.count_key``.
 
 from __future__ import annotations
 
+from harness.row_queries import LINES
 from harness.stopwatch import PARTS
 
 #: ``best``: the row that counts of each episode, how many rows it has, whether any is an outcome.
@@ -27,10 +28,8 @@ INSERT INTO texts VALUES (hash('""'), ['""']);
 CLEAR = "".join(
     f"DELETE FROM {table};" for table in ("sealed", "repeated", "places", "best", "episodes")
 )
-SEALED = """
-INSERT INTO sealed SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[]), unnest(?::BIGINT[])
-"""
-REPEATED = "INSERT INTO repeated SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[])"
+SEALED = f"INSERT INTO sealed SELECT hash(v[1]), v[2]::BIGINT, v[3]::BIGINT FROM {LINES}"
+REPEATED = f"INSERT INTO repeated SELECT hash(v[1]), v[2]::BIGINT FROM {LINES}"
 
 CURRENT = """
 FROM rows LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
@@ -54,7 +53,7 @@ SELECT max_by(id, key), count(*), bool_or(success IS NOT NULL), manifest, positi
 PLACES = """
 SELECT code, words FROM texts SEMI JOIN (SELECT DISTINCT place AS code FROM rows) USING (code)
 """
-PLACED = "INSERT INTO places SELECT unnest(?::UBIGINT[]), unnest(?::BOOLEAN[])"
+PLACED = f"INSERT INTO places SELECT v[1]::UBIGINT, v[2]::BOOLEAN FROM {LINES}"
 #: The code of a place whose texts no row holds.
 PLACE = "SELECT hash(?, ?, ?)"
 EPISODES = """
@@ -69,10 +68,9 @@ SELECT * EXCLUDE (is_sealed), is_selected OR NOT is_sealed FROM (
   WHERE settled
 )
 """
-ADDED = """
-INSERT INTO episodes SELECT unnest(?::UBIGINT[]), unnest(?::BIGINT[]), unnest(?::BOOLEAN[]),
-  unnest(?::BOOLEAN[]), unnest(?::BOOLEAN[]), 0, hash('""'), unnest(?::VARCHAR[]),
-  NULL, 1, false, true
+ADDED = f"""
+INSERT INTO episodes SELECT v[1]::UBIGINT, v[2]::BIGINT, v[3]::BOOLEAN, v[4]::BOOLEAN,
+  v[5]::BOOLEAN, 0, hash('""'), v[6], NULL, 1, false, true FROM {LINES}
 """
 
 TALLIES = """
@@ -113,12 +111,12 @@ SELECT words FROM texts SEMI JOIN (SELECT DISTINCT identity AS code {CURRENT}) U
 """
 
 #: The counted episodes of some places, in the order of a report.
-ORDERED = """
+ORDERED = f"""
 FROM episodes JOIN texts ON code = manifest JOIN (
-  SELECT unnest(?::UBIGINT[]) AS place, unnest(?::VARCHAR[]) AS head, unnest(?::BIGINT[]) AS nth
-) USING (place) WHERE counts {more}
-ORDER BY nth, seed, position, rank NULLS LAST, manifest
+  SELECT v[1]::UBIGINT AS place, v[2] AS head, v[3]::BIGINT AS nth FROM {LINES}
+) USING (place) WHERE counts
 """
+IN_ORDER = "ORDER BY nth, seed, position, rank NULLS LAST, manifest"
 EPISODE = "nth, seed, success, hard_success, collision, position, words[1]->>'$', video->>'$'"
 #: An episode as JSON; ``head`` is that of its place.
 EPISODE_JSON = """

@@ -157,15 +157,17 @@ class EpisodeTable:
         """``what`` of the counted episodes of ``places``, in the order of reports."""
         codes, order = {place: code for code, place in self._places.items()}, list(places)
         heads = [json.dumps(place._asdict())[:-1] for place in order]
-        values = [[codes[place] for place in order], heads, list(range(len(order)))]
+        lines = [
+            (codes[p], head, nth) for nth, (p, head) in enumerate(zip(order, heads, strict=True))
+        ]
+        query = f"SELECT {what} {sql.ORDERED} {more} {sql.IN_ORDER}"
         with self._db.cursor() as cursor:  # others ask the connection meanwhile
-            cursor.execute(f"SELECT {what} {sql.ORDERED.format(more=more)}", values)
+            cursor.execute(query, [json.dumps(lines)])
             while chunk := cursor.fetchmany(_FETCH):
                 yield from chunk
 
-    def _insert(self, query: str, values: Sequence[tuple[Any, ...]]) -> None:
-        if values:
-            self._db.execute(query, [list(column) for column in zip(*values, strict=True)])
+    def _insert(self, query: str, lines: Sequence[tuple[Any, ...]]) -> None:
+        self._db.execute(query, [json.dumps(lines)])
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._db.execute(query, values).fetchall()

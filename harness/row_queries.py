@@ -100,14 +100,22 @@ COLUMNS = ", ".join(
 )
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
-_LINES = f"""
-read_json(?, format = 'newline_delimited', ignore_errors = true, filename = 'source',
-          columns = {{{_FIELDS}}})
+#: Files to read, and their numbers. (Of every value that is bound, DuckDB's client asks whether it
+#: is of pandas, and looks for that where it is not installed: so any number of them is one text.)
+FILES = "SET VARIABLE files = from_json(?, '[\"VARCHAR\"]')"
+NUMBERS = "SET VARIABLE numbers = from_json(?, '[\"INTEGER\"]')"
+#: The lines ``v`` of a table as one text: JSON, an array of arrays. ``v[1]`` is a text or null.
+LINES = """(SELECT unnest(from_json(?, '[["VARCHAR"]]')) AS v)"""
+_READ = f"""
+read_json(getvariable('files'), format = 'newline_delimited', ignore_errors = true,
+          filename = 'source', columns = {{{_FIELDS}}})
 """
 READ = f"""
 INSERT INTO rows
 SELECT number, coalesce({_valid()}, false), {", ".join(made for _, made in _KEPT.values())}
-FROM {_LINES} JOIN (SELECT unnest(?) AS source, unnest(?) AS number) USING (source)
+FROM {_READ} JOIN (
+  SELECT unnest(getvariable('files')) AS source, unnest(getvariable('numbers')) AS number
+) USING (source)
 """
 TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[])"
 _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.values()]
@@ -115,7 +123,7 @@ _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.
 LEARN = f"""
 INSERT INTO texts SELECT DISTINCT code, words FROM (
   SELECT unnest([{", ".join(map(_code, _SHARED))}]) AS code, unnest([{", ".join(_WORDS)}]) AS words
-  FROM {_LINES}
+  FROM {_READ}
 ) ANTI JOIN texts USING (code)
 """
 _CODES = " UNION ALL ".join(
@@ -127,9 +135,7 @@ UNKNOWN = f"SELECT DISTINCT file FROM ({_CODES}) ANTI JOIN texts USING (code)"
 #: The files of which not every line is a row.
 FAILED = "SELECT DISTINCT file FROM rows WHERE NOT valid"
 
-FLOORS = """
-INSERT INTO floors SELECT hash(unnest(?::VARCHAR[])), unnest(?::BIGINT[]), unnest(?::BIGINT[])
-"""
+FLOORS = f"INSERT INTO floors SELECT hash(v[1]), v[2]::BIGINT, v[3]::BIGINT FROM {LINES}"
 
 _SAME = "hash(manifest, position, attempt, worker, success IS NULL)"
 _TIED = f"""

@@ -24,8 +24,10 @@ from harness.row_queries import (
     COLUMNS,
     DELETE_TIES,
     FAILED,
+    FILES,
     FLOORS,
     LEARN,
+    NUMBERS,
     READ,
     TEXTS,
     TIES,
@@ -79,13 +81,12 @@ class RowTable:
         self._settle_ties()
         floors = [(json.dumps(m), p, floor) for (m, p), floor in decisions.floors().items()]
         self.db.execute("DELETE FROM floors")
-        if floors:
-            self.db.execute(FLOORS, [list(column) for column in zip(*floors, strict=True)])
+        self.db.execute(FLOORS, [json.dumps(floors)])
 
     def _forget(self, files: Sequence[Path]) -> None:
-        numbers = [self._numbers[file] for file in files if file in self._numbers]
-        if numbers:
-            self.db.execute("DELETE FROM rows WHERE file IN (SELECT unnest(?))", [numbers])
+        if numbers := [self._numbers[file] for file in files if file in self._numbers]:
+            listed = ", ".join(map(str, numbers))
+            self.db.execute(f"DELETE FROM rows WHERE file IN ({listed})")
         for file in files:
             self._problems.pop(file, None)
 
@@ -110,11 +111,13 @@ class RowTable:
     def _read(self, names: Sequence[str], numbers: Sequence[int]) -> None:
         if not names:
             return
+        self.db.execute(FILES, [json.dumps(names)])
+        self.db.execute(NUMBERS, [json.dumps(numbers)])
         try:
-            self.db.execute(READ, [names, names, numbers])
+            self.db.execute(READ)
         except duckdb.OutOfMemoryException:  # lines of many megabytes
             self.db.execute(f"SET memory_limit = '{_MUCH}'")
-            self.db.execute(READ, [names, names, numbers])
+            self.db.execute(READ)
 
     def _learn(self, sources: Mapping[int, Path]) -> None:
         """Learn the texts behind the codes of files that were read: their first lines say what
@@ -126,9 +129,11 @@ class RowTable:
                 with source.open("rb") as lines:
                     heads.write(lines.readline().rstrip(b"\n") + b"\n")
             heads.flush()
-            self.db.execute(LEARN, [[heads.name]])
+            self.db.execute(FILES, [json.dumps([heads.name])])
+            self.db.execute(LEARN)
         if left := self.db.execute(UNKNOWN).fetchall():
-            self.db.execute(LEARN, [[str(sources[number]) for (number,) in left]])
+            self.db.execute(FILES, [json.dumps([str(sources[number]) for (number,) in left])])
+            self.db.execute(LEARN)
 
     def _settle_ties(self) -> None:
         """Where one worker wrote two rows for one attempt, both become the one that counts."""

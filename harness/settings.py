@@ -356,4 +356,6 @@ def _distance(a: str, b: str, bound: int) -> int:
             row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
             if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
                 row[j] = min(row[j], last[j - 2] + 1)
+        if min(row) > bound:
+            return bound + 1
     return row[-1]
