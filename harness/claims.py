@@ -93,7 +93,9 @@ class Claims:
         self._by_manifest = {standing.manifest.hash: standing for standing in standings}
         self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
         self._news, self._clock, self._chance = news, clock, chance or random.Random()
-        self._order = Order(standings, self.durations, leases, fs or Filesystem(), self._chance)
+        self._order = Order(
+            standings, self.durations, observer, leases, fs or Filesystem(), self._chance
+        )
         self._seat = seat
         self._asked = clock()
         self._mine: Standing | None = None
@@ -192,7 +194,7 @@ class Claims:
     def _own(self) -> Batch | None:
         if self._unknown and self._mine and self.durations.known(self._mine.manifest.cell):
             self._unknown = False
-            if self._observer.living() > 1:
+            if self._observer.seats() > 1:
                 self._mine = None  # others may be longer, or not timed yet
         while self._mine is not None:
             if self._shard is not None:
@@ -228,7 +230,7 @@ class Claims:
     def _join(self, standing: Standing) -> None:
         # Whoever joins starts where nobody is, or at random: two that walk side by side would lose
         # half of their races.
-        touched = standing.book.touched()
+        touched = standing.shards_touched
         shards = sorted(standing.left, key=lambda s: (s in touched, self._chance.random()))
         self._adopt(standing, shards, self._chance.random())
 
@@ -264,8 +266,7 @@ class Claims:
     ) -> Batch | None:
         tried: set[tuple[int, int]] = set()
         while True:
-            at_most = self._order.at_most(standing, self._observer.living())
-            runs = standing.runs(wanted(shard), self._start, at_most)
+            runs = standing.runs(wanted(shard), self._start, self._order.at_most(standing))
             run = next((run for run in runs if run not in tried), None)
             if run is None:
                 return None

@@ -20,17 +20,13 @@ from harness.records import Row
 _EARLIER_EPISODES = 5
 
 
-class _Measured:
-    """Seconds of the episodes of one cell in this run."""
+class _Times:
+    """Of one cell: the seconds of this run's episodes, and the mean of earlier runs, 0 if none."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: float) -> None:
+        self.earlier = earlier
         self.seconds: dict[tuple[str, int], float] = {}
         self.total = 0.0
-
-    def add(self, row: Row, seconds: float) -> None:
-        episode = (row.manifest, row.position)
-        self.total += seconds - self.seconds.get(episode, 0.0)
-        self.seconds[episode] = seconds
 
     @property
     def mean(self) -> float:
@@ -46,7 +42,7 @@ class Durations:
 
     def __init__(self, earlier: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self._earlier = earlier or {}
-        self._measured: dict[str, _Measured] = {}
+        self._cells: dict[Cell, _Times] = {}
         # Seconds of this run's episodes, and what earlier runs took for as many of the same cells.
         self._taken = self._foretold = 0.0
 
@@ -54,13 +50,15 @@ class Durations:
         """Take in a row of this run; the same one twice is one."""
         if row.success is None or row.wall_s is None:
             return
-        name = Cell(row.scene, row.task, row.task_config).name
-        measured = self._measured.setdefault(name, _Measured())
-        count, total = len(measured.seconds), measured.total
-        measured.add(row, row.wall_s)
-        if name in self._earlier:
-            self._taken += measured.total - total
-            self._foretold += self._earlier[name]["seconds"] * (len(measured.seconds) - count)
+        times = self._of(Cell(row.scene, row.task, row.task_config))
+        episode = (row.manifest, row.position)
+        before = times.seconds.get(episode)
+        more = row.wall_s - (before or 0.0)
+        times.seconds[episode] = row.wall_s
+        times.total += more
+        if times.earlier:
+            self._taken += more
+            self._foretold += times.earlier if before is None else 0.0
 
     def noting(self, rows: Callable[[], Iterable[Row]]) -> Callable[[], Iterator[Row]]:
         """``rows``, each of them taken in when it is read."""
@@ -74,19 +72,20 @@ class Durations:
 
     def measured(self, cell: Cell) -> bool:
         """Whether an episode of it in this run is known."""
-        return cell.name in self._measured
+        return bool(self._of(cell).seconds)
 
     def known(self, cell: Cell) -> bool:
         """Whether there is more to go by than a guess."""
-        return cell.name in self._earlier or self.measured(cell)
+        times = self._of(cell)
+        return bool(times.earlier or times.seconds)
 
     def seconds(self, cell: Cell) -> float:
         """What an episode of it may take; of a cell that nobody knows, the mean of the others."""
-        measured = self._measured.get(cell.name)
-        count, total = (len(measured.seconds), measured.total) if measured else (0, 0.0)
-        if cell.name in self._earlier:
+        times = self._of(cell)
+        count, total = len(times.seconds), times.total
+        if times.earlier:
             scale = self._taken / self._foretold if self._foretold else 1.0
-            total += _EARLIER_EPISODES * scale * self._earlier[cell.name]["seconds"]
+            total += _EARLIER_EPISODES * scale * times.earlier
             count += _EARLIER_EPISODES
         return total / count if count else self._mean()
 
@@ -101,13 +100,21 @@ class Durations:
     def save(self, file: Path, simulator: str) -> None:
         """Keep this run's for later ones. Of two that save at once, one may be lost."""
         known = _load(file)
-        for name, of in self._measured.items():
-            said = {"seconds": of.mean, "episodes": len(of.seconds)}
-            known.setdefault(simulator, {})[name] = said
+        for cell, times in self._cells.items():
+            if times.seconds:
+                said = {"seconds": times.mean, "episodes": len(times.seconds)}
+                known.setdefault(simulator, {})[cell.name] = said
         write_atomic(file, (json.dumps(known, indent=1, sort_keys=True) + "\n").encode())
 
+    def _of(self, cell: Cell) -> _Times:
+        times = self._cells.get(cell)
+        if times is None:
+            earlier = self._earlier.get(cell.name)
+            times = self._cells[cell] = _Times(earlier["seconds"] if earlier else 0.0)
+        return times
+
     def _mean(self) -> float:
-        means = [of.mean for of in self._measured.values()]
+        means = [times.mean for times in self._cells.values() if times.seconds]
         return sum(means) / len(means) if means else 1.0
 
 

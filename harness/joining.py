@@ -54,13 +54,14 @@ def standings(run: Run, decisions: Decisions, durations: Durations | None = None
     Args:
         durations: takes in what rows are read.
     """
-    settings, noting = run.settings, (durations or Durations()).noting
+    settings = run.settings
     return [
         Standing(
             manifest, selected_positions(manifest),
             LeaseBook(run.paths.leases, run.paths.lease_dir(cell.name, manifest.hash).name),
             Budget(settings["EVAL_RETRIES"], settings["EVAL_LOST_RETRIES"], decisions),
-            noting(_rows_of(run, cell)), settings["EVAL_MINIBATCH"],
+            durations.noting(_rows_of(run, cell)) if durations else _rows_of(run, cell),
+            settings["EVAL_MINIBATCH"],
         )
         for cell in run.cells for manifest in load(run.paths, cell)
     ]  # fmt: skip

@@ -95,9 +95,9 @@ class Observer:
         """Whether ``worker`` ended, is proven gone, or stood still for its own TTL."""
         return worker in self._seen and self._seen[worker].dead
 
-    def living(self) -> int:
-        """How many workers there are that are not known to be dead."""
-        return sum(not sighting.dead for sighting in self._seen.values())
+    def seats(self) -> int:
+        """How many seats there are of workers that are not known to be dead."""
+        return sum(len(holdings(s.record)) for s in self._seen.values() if not s.dead)
 
     def live_hosts(self) -> set[str]:
         return {s.record["host"] for s in self._seen.values() if not s.dead}

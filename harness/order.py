@@ -17,6 +17,7 @@ from pathlib import Path
 from harness.durations import Durations
 from harness.filesystem import Filesystem
 from harness.lease import SHARD, touched_cells
+from harness.observer import Observer
 from harness.population import selected_positions
 from harness.standing import Standing
 
@@ -28,10 +29,10 @@ class Order:
     """One worker's view of what to begin, or join, next."""
 
     def __init__(
-        self, standings: Sequence[Standing], durations: Durations, leases: Path, fs: Filesystem,
-        chance: random.Random,
+        self, standings: Sequence[Standing], durations: Durations, observer: Observer, leases: Path,
+        fs: Filesystem, chance: random.Random,
     ) -> None:  # fmt: skip
-        self._standings, self._durations = standings, durations
+        self._standings, self._durations, self._observer = standings, durations, observer
         self._leases, self._fs, self._chance = leases, fs, chance
 
     def look(self) -> None:
@@ -54,11 +55,11 @@ class Order:
                 last, its_end = standing, end
         return last
 
-    def at_most(self, standing: Standing, workers: int) -> int:
+    def at_most(self, standing: Standing) -> int:
         """How many episodes of a cell to claim at once: nobody takes more than half of an equal
         share of what is left, so that the last batches are small, nor more than one of a cell that
         nobody has timed. Who claims whole cells, or is alone, does so to the end."""
-        if standing.minibatch < 2 or workers < 2:
+        if standing.minibatch < 2 or (workers := self._observer.seats()) < 2:
             return SHARD
         if not self._durations.known(standing.manifest.cell):
             return 1

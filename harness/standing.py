@@ -25,6 +25,7 @@ class Standing:
         minibatch: positions to a claim, at most; 0 for a whole shard.
     Attributes:
         touched: somebody has begun it.
+        shards_touched: those in which somebody has claimed something, as last listed.
         left: shard -> the positions that are neither settled nor set aside nor marked finished;
             positions that are held by somebody are among them.
     A position is reckoned anew when its names, its rows or decisions change, and never else.
@@ -36,6 +37,7 @@ class Standing:
     ) -> None:  # fmt: skip
         self.manifest, self.book, self.budget = manifest, book, budget
         self.touched = self.joined = False
+        self.shards_touched: set[int] = set()
         self.left: dict[int, list[int]] = {}
         self._fresh: dict[int, list[int]] = {}
         self.minibatch = minibatch
@@ -65,7 +67,7 @@ class Standing:
     def refresh(self) -> None:
         """See what others have done in all shards that are not over; joins if need be."""
         mine = self.left if self.joined else self._all
-        touched = self.book.touched()
+        self.shards_touched = touched = self.book.touched()
         # One that was listed before and is not there any more was removed: that is news, too.
         shards = [shard for shard in mine if shard in touched or self.book.listed(shard)]
         for shard in shards:

@@ -91,6 +91,14 @@ def test_the_next_run_begins_with_the_longest_task(home: Home) -> None:
     assert any("longest first, by 8 earlier episodes" in log.read_text() for log in logs)
 
 
+def test_durations_that_cannot_be_kept_stop_nobody(home: Home) -> None:
+    (home.path / "runs" / "durations.json").mkdir(parents=True)
+    code, _, err = home.call("run", "lost", "--queue", str(home.queue("reach_goal")))
+    assert code == 0, err
+    logs = (home.path / "runs" / "lost" / "logs").glob("*.log")
+    assert any("WARNING write" in log.read_text() for log in logs)
+
+
 def test_more_seeds_and_other_batches_add_only_what_is_missing(home: Home) -> None:
     queue = str(home.queue("reach_goal"))
     home.call("run", "fill", "--queue", queue, EVAL_TEST_NUM="2")
