@@ -8,6 +8,7 @@ measured. Parts do not overlap: the caller begins none within another.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 #: In the order in which they are shown: the worker's, the simulator's, and those of the round trip
@@ -31,18 +32,14 @@ class Stopwatch:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.now = clock
         self._began = clock()
-        self._seconds: dict[str, float] = {}
-        self._parts: dict[str, _Part] = {}
+        self._parts: defaultdict[str, Part] = defaultdict(lambda: Part(clock))
 
-    def part(self, name: str) -> _Part:
+    def part(self, name: str) -> Part:
         """A context; the time within it counts as ``name``."""
-        part = self._parts.get(name)
-        if part is None:
-            part = self._parts[name] = _Part(self, self.now, name)
-        return part
+        return self._parts[name]
 
     def add(self, name: str, seconds: float) -> None:
-        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._parts[name].seconds += seconds
 
     def take(self, lap: Mapping[str, float]) -> None:
         """A lap that somebody else ran within this one; its ``other`` is this one's, too."""
@@ -54,23 +51,25 @@ class Stopwatch:
         """Seconds of each part since the last lap, to the microsecond, ``other`` included and what
         took none left out; the next lap begins."""
         now = self.now()
-        found, self._seconds = self._seconds, {}
         passed, self._began = now - self._began, now
+        found = {name: part.seconds for name, part in self._parts.items()}
+        for part in self._parts.values():
+            part.seconds = 0.0
         found[OTHER] = max(0.0, passed - sum(found.values()))
         rounded = {name: round(seconds, 6) for name, seconds in found.items()}
         return {name: seconds for name, seconds in rounded.items() if seconds}
 
 
-class _Part:
+class Part:
     """Used again and again: entering one in a tight loop has to cost next to nothing."""
 
-    __slots__ = ("_began", "_clock", "_name", "_watch")
+    __slots__ = ("_began", "_clock", "seconds")
 
-    def __init__(self, watch: Stopwatch, clock: Callable[[], float], name: str) -> None:
-        self._watch, self._clock, self._name = watch, clock, name
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self.seconds = clock, 0.0
 
     def __enter__(self) -> None:
         self._began = self._clock()
 
     def __exit__(self, *error: object) -> None:
-        self._watch.add(self._name, self._clock() - self._began)
+        self.seconds += self._clock() - self._began
