@@ -15,12 +15,14 @@ import pytest
 from harness.atomic import AppendLog
 from harness.budget import Budget, Streak
 from harness.claims import Claims
+from harness.durations import Durations
 from harness.heartbeat import Heartbeat
 from harness.lease import Claim, LeaseBook
 from harness.observer import Observer
+from harness.order import Order
 from harness.standing import Standing
 from tests.foundations import test_atomic
-from tests.lease import test_budget, test_claims, test_decisions, test_heartbeat
+from tests.lease import test_budget, test_claims, test_decisions, test_heartbeat, test_order
 from tests.lease.conftest import Cluster, Unsynced
 
 
@@ -108,6 +110,17 @@ BROKEN: dict[str, tuple[type, str, Any, Callable[..., None]]] = {
     "compaction where somebody works": (
         LeaseBook, "compact", removes_claims_before_their_summary,
         test_decisions.test_nothing_is_compacted_where_somebody_is_at_work,
+    ),
+    "the longest wait for their turn in the queue": (
+        Durations, "known", lambda self, cell: False, test_order.test_the_longest_comes_first,
+    ),
+    "who joins goes where most is left": (
+        Order, "_when", lambda self, standing, fresh, workers: fresh,
+        test_order.test_who_is_free_joins_a_long_cell_before_beginning_a_short_one,
+    ),
+    "the last batches are as large as the first": (
+        Order, "at_most", lambda self, standing: 128,
+        test_order.test_batches_get_smaller_as_less_is_left,
     ),
     "a batch is taken back by nobody": (
         Claims, "may_record", lambda self, batch: True,
