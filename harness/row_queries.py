@@ -112,7 +112,7 @@ read_json(getvariable('files'), format = 'newline_delimited', ignore_errors = tr
 """
 READ = f"""
 INSERT INTO rows
-SELECT number, coalesce({_valid()}, false), {", ".join(made for _, made in _KEPT.values())}
+SELECT number, {_or(_valid(), "false")}, {", ".join(made for _, made in _KEPT.values())}
 FROM {_READ} JOIN (
   SELECT unnest(getvariable('files')) AS source, unnest(getvariable('numbers')) AS number
 ) USING (source)
