@@ -11,6 +11,7 @@ Nothing here reads a file: ``harness.results`` gathers, ``harness.tables`` print
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -182,8 +183,8 @@ def tables(counted: Mapping[Place, Tally], holes: Iterable[Hole]) -> dict[str, d
     found: dict[str, dict[str, Tally]] = {}
     for place, tally in counted.items():
         _add(found, place.scene, place.task, tally)
-    for hole in holes:
-        _add(found, hole.scene, hole.task, _of_hole(hole))
+    for (scene, task, kind), n in Counter((h.scene, h.task, h.kind) for h in holes).items():
+        _add(found, scene, task, _of_holes(kind, n))
     return {scene: dict(sorted(found[scene].items())) for scene in sorted(found)}
 
 
@@ -192,7 +193,7 @@ def _add(found: dict[str, dict[str, Tally]], scene: str, task: str, tally: Tally
     tasks[task] = tasks.get(task, Tally()) + tally
 
 
-def _of_hole(hole: Hole) -> Tally:
-    if hole.kind == "missing":
-        return Tally(missing=1)
-    return Tally(errors=1, quarantined=int(hole.kind == "quarantined"))
+def _of_holes(kind: str, n: int) -> Tally:
+    if kind == "missing":
+        return Tally(missing=n)
+    return Tally(errors=n, quarantined=n if kind == "quarantined" else 0)

@@ -100,22 +100,22 @@ COLUMNS = ", ".join(
 )
 
 _FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
-#: Files to read, and their numbers. (Of every value that is bound, DuckDB's client asks whether it
-#: is of pandas, and looks for that where it is not installed: so any number of them is one text.)
+#: Files to read. (Of every value that is bound, DuckDB's client asks whether it is of pandas, and
+#: looks for that where it is not installed: so any number of them is one text.)
 FILES = "SET VARIABLE files = from_json(?, '[\"VARCHAR\"]')"
-NUMBERS = "SET VARIABLE numbers = from_json(?, '[\"INTEGER\"]')"
+#: The number of the first of them; the others follow.
+FIRST = "SET VARIABLE first = ?"
 #: The lines ``v`` of a table as one text: JSON, an array of arrays. ``v[1]`` is a text or null.
 LINES = """(SELECT unnest(from_json(?, '[["VARCHAR"]]')) AS v)"""
 _READ = f"""
 read_json(getvariable('files'), format = 'newline_delimited', ignore_errors = true,
-          filename = 'source', columns = {{{_FIELDS}}})
+          columns = {{{_FIELDS}}})
 """
 READ = f"""
 INSERT INTO rows
-SELECT number, {_or(_valid(), "false")}, {", ".join(made for _, made in _KEPT.values())}
-FROM {_READ} JOIN (
-  SELECT unnest(getvariable('files')) AS source, unnest(getvariable('numbers')) AS number
-) USING (source)
+SELECT getvariable('first') + file_index, {_or(_valid(), "false")},
+  {", ".join(made for _, made in _KEPT.values())}
+FROM {_READ}
 """
 TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[])"
 _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.values()]

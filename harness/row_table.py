@@ -25,9 +25,9 @@ from harness.row_queries import (
     DELETE_TIES,
     FAILED,
     FILES,
+    FIRST,
     FLOORS,
     LEARN,
-    NUMBERS,
     READ,
     TEXTS,
     TIES,
@@ -61,7 +61,8 @@ class RowTable:
         self.db.execute(TEXTS)
         self.db.execute("CREATE TABLE floors (manifest UBIGINT, position BIGINT, floor BIGINT)")
         self._sizes: dict[Path, int] = {}
-        self._numbers: dict[Path, int] = {}
+        self._numbers: dict[Path, int] = {}  # of the files in ``rows``; new at each reading
+        self._unused = 0
         self._problems: dict[Path, list[str]] = {}
 
     @property
@@ -84,7 +85,7 @@ class RowTable:
         self.db.execute(FLOORS, [json.dumps(floors)])
 
     def _forget(self, files: Sequence[Path]) -> None:
-        if numbers := [self._numbers[file] for file in files if file in self._numbers]:
+        if numbers := [self._numbers.pop(file) for file in files if file in self._numbers]:
             listed = ", ".join(map(str, numbers))
             self.db.execute(f"DELETE FROM rows WHERE file IN ({listed})")
         for file in files:
@@ -93,10 +94,14 @@ class RowTable:
     def _load(self, sources: Mapping[Path, Path]) -> list[Path]:
         """Insert the rows of ``sources`` (the file read -> the file they are of); returns the files
         of which not every line passed, and nothing was kept."""
+        if not sources:
+            return []
         files = list(sources.values())
-        numbers = [self._numbers.setdefault(file, len(self._numbers)) for file in files]
+        numbers = range(self._unused, self._unused + len(files))
+        self._unused = numbers.stop
+        self._numbers.update(zip(files, numbers, strict=True))
         try:
-            self._read([str(source) for source in sources], numbers)
+            self._read([str(source) for source in sources], numbers.start)
         except duckdb.Error:  # a value that goes on in the next line
             if len(files) == 1:
                 return files
@@ -105,14 +110,13 @@ class RowTable:
         bad = {number for (number,) in self.db.execute(FAILED).fetchall()}
         suspects = [file for file, number in zip(files, numbers, strict=True) if number in bad]
         self._forget(suspects)
-        self._learn(dict(zip(numbers, sources, strict=True)))
+        pairs = zip(numbers, sources, strict=True)
+        self._learn({number: source for number, source in pairs if number not in bad})
         return suspects
 
-    def _read(self, names: Sequence[str], numbers: Sequence[int]) -> None:
-        if not names:
-            return
+    def _read(self, names: Sequence[str], first: int) -> None:
         self.db.execute(FILES, [json.dumps(names)])
-        self.db.execute(NUMBERS, [json.dumps(numbers)])
+        self.db.execute(FIRST, [first])
         try:
             self.db.execute(READ)
         except duckdb.OutOfMemoryException:  # lines of many megabytes
@@ -120,10 +124,8 @@ class RowTable:
             self.db.execute(READ)
 
     def _learn(self, sources: Mapping[int, Path]) -> None:
-        """Learn the texts behind the codes of files that were read: their first lines say what
-        nearly all lines do."""
-        if not sources:
-            return
+        """Learn the texts behind the codes of files whose lines are all rows: the first lines say
+        what nearly all do."""
         with tempfile.NamedTemporaryFile(dir=self._folder.name) as heads:
             for source in sources.values():
                 with source.open("rb") as lines:

@@ -154,6 +154,16 @@ def test_each_value_of_each_field_is_judged_alike(tmp_path: Path) -> None:
     assert table.db.execute("SELECT count(*) FROM rows").fetchall() == [(valid,)]
 
 
+def test_first_lines_that_make_a_value_together_cost_nothing(tmp_path: Path) -> None:
+    good = row(BANK, 0, 1, "h1-1", "success", "").to_json()
+    files = _write(tmp_path, [(['{"a":', good], True), (["1}", good], True), ([good], True)])
+    table, problems = RowTable(), list[str]()
+    valid = sum(len(list(read_file(file, problems))) for file in files)
+    table.refresh(files, Decisions(tmp_path / "decisions"))
+    assert table.problems == problems and len(problems) == 2
+    assert table.db.execute("SELECT count(*) FROM rows").fetchall() == [(valid,)]
+
+
 def test_files_that_grow_shrink_and_go_are_read_again(tmp_path: Path) -> None:
     lines = [row(BANK, position, 1, "h1-1", "success", "").to_json() for position in range(3)]
     files = _write(tmp_path, [(lines[:1], True), (["bad"], True)])
