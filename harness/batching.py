@@ -3,17 +3,19 @@
 Whoever waits first takes the others that wait along; while a batch runs, the next one gathers.
 Promises: a session gets what it would have got alone, as far as the policy's numerics allow; where
 a batch raises, each of its sessions is asked alone from where it stood, so an error is the answer
-of its own session and of no other; nobody waits for others longer than ``wait_s``, nor longer than
-a call has just taken, nor when all that have begun an episode wait already.
+of its own session and of no other; nobody waits for others longer than ``wait_s``, and only while
+one is expected, by its own pace, so soon that all together gain by it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,22 @@ class _Request:
         self.session.memory.update(memory)
 
 
+@dataclass
+class _Pace:
+    """When a session asks: some seconds after it was answered, about as long as before."""
+
+    answered: float
+    thinks_s: float = math.inf
+
+    def asks(self, now: float) -> None:
+        took = now - self.answered
+        self.thinks_s = took if math.isinf(self.thinks_s) else (self.thinks_s + took) / 2
+
+    @property
+    def due(self) -> float:
+        return self.answered + self.thinks_s
+
+
 class Batcher:
     """One policy's sessions.
 
@@ -67,19 +85,21 @@ class Batcher:
         self._limit, self._wait_s, self._took_s = limit, wait_s, 0.0
         self._changed = threading.Condition()
         self._waiting: deque[_Request] = deque()
-        self._sessions = 0
+        self._paces: dict[int, _Pace] = {}  # by the session's id
         self._leading = False
 
-    def count(self, change: int) -> None:
-        """So many sessions more, or less, are worth waiting for."""
+    def end(self, session: Session) -> None:
+        """It will not ask again."""
         with self._changed:
-            self._sessions += change
+            self._paces.pop(id(session), None)
             self._changed.notify_all()
 
     def infer(self, observation: Mapping[str, Any], session: Session) -> tuple[np.ndarray, float]:
         """What ``Policy.infer`` answers or raises, and the seconds that its batch took."""
         request = _Request(observation, session)
         with self._changed:
+            if pace := self._paces.get(id(session)):
+                pace.asks(self._clock())
             self._waiting.append(request)
             self._changed.notify_all()
         while True:
@@ -93,17 +113,33 @@ class Batcher:
                 self._answer(batch)
             finally:
                 with self._changed:
+                    self._note(batch)
                     self._leading = False
                     self._changed.notify_all()
 
     def _gather(self) -> list[_Request]:
         """Those to be answered now, in the order in which they came."""
-
-        def enough() -> bool:
-            return len(self._waiting) >= min(self._limit, self._sessions)
-
-        self._changed.wait_for(enough, min(self._wait_s, self._took_s))
+        end = self._clock() + self._wait_s
+        while patience := self._patience():
+            if not self._changed.wait(min(patience, end - self._clock())):
+                break
         return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
+
+    def _patience(self) -> float:
+        """Seconds to wait for whoever is expected next. Who comes just too late waits for a whole
+        call; so long may all those together wait that are here."""
+        if len(self._waiting) >= self._limit:
+            return 0.0
+        now, here = self._clock(), {id(request.session) for request in self._waiting}
+        due = (pace.due for key, pace in self._paces.items() if key not in here)
+        gain_s = self._took_s / (len(self._waiting) + 1)
+        return gain_s if any(now <= at < now + gain_s for at in due) else 0.0
+
+    def _note(self, batch: list[_Request]) -> None:
+        now = self._clock()
+        for request in batch:
+            pace = self._paces.setdefault(id(request.session), _Pace(now))
+            pace.answered = now
 
     def _answer(self, batch: list[_Request]) -> None:
         with self._turn:

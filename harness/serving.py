@@ -60,6 +60,8 @@ class Service:
             self._batcher = Batcher(policy, self._turn, max_batch, max_wait_s)
 
     def reset(self, session: Session) -> None:
+        if not self.policy.resets:
+            return  # nothing to wait for a turn for
         with self._turn:
             if not self._turn.wait_for(self._available, self.HANDOVER_S):
                 raise Refused(
@@ -69,8 +71,6 @@ class Service:
                 )
             self.policy.reset(session)
             self._owner = session if self.policy.exclusive else None
-        if self._batcher:
-            self._batcher.count(+1)
 
     def infer(self, observation: Mapping[str, Any], session: Session) -> tuple[np.ndarray, float]:
         """The actions, and the seconds that the policy took; the rest was a wait for others."""
@@ -89,7 +89,9 @@ class Service:
 
     def end(self, session: Session | None) -> None:
         if self._batcher and session is not None:
-            self._batcher.count(-1)
+            self._batcher.end(session)
+        if not self.policy.exclusive:
+            return  # nobody waits for it, and it waits for nobody's call
         with self._turn:
             if session is self._owner:
                 self._owner = None

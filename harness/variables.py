@@ -115,9 +115,9 @@ _DECLARATIONS = (
         "(`policy/README.md`); 1 = one after the other. Sums of a batch may differ in their last "
         "bits: `rollpool batch-check` says by how much", unit="simulators", low=1, high=256,
         moves_numbers=True),
-    Variable("MODEL_MAX_WAIT_MS", "float", "5", "toolkit",
-        "the longest that one waits for others to be answered with: never longer than a call "
-        "takes, and not when all of them wait already", unit="ms", low=0, high=1000),
+    Variable("MODEL_MAX_WAIT_MS", "float", "50", "toolkit",
+        "the longest that simulators wait for another one to be answered with: they do only while "
+        "one is expected so soon that all gain by it", unit="ms", low=0, high=1000),
     Variable("DXVLA_ACTION_SMOOTH", "float", "0.7", "policy wrapper",
         "cross-chunk EMA: first action = this x last executed + the rest x raw; 0 disables",
         moves_numbers=True, default_of="dxvla", low=0, high=1),

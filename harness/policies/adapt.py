@@ -56,9 +56,10 @@ class Adapted:
         else:
             raise _no_contract(model)
         self._reset = getattr(model, "reset", None)
+        self.resets = self._reset is not None
         # A model that is told of an episode's start, but not whose observation it then gets,
         # keeps that episode's state in itself. One that is told neither has nothing to keep.
-        self.exclusive = self._reset is not None and not self._wants_session
+        self.exclusive = self.resets and not self._wants_session
         self.batches = batches and not self.exclusive
 
     def reset(self, session: Session) -> None:

@@ -79,6 +79,7 @@ class Policy(Protocol):
     cameras: Sequence[str]  # the images it looks at, in this order
     concurrent: bool  # infer may be called from several threads at once
     exclusive: bool  # keeps the state of one episode itself: one session at a time
+    resets: bool  # something happens at reset
     batches: bool  # has infer_batch; an exclusive policy has none
 
     def reset(self, session: Session) -> None:

@@ -30,7 +30,7 @@ class Around:
         self.action_kind, self.action_dim = inner.action_kind, inner.action_dim
         self.chunk, self.needs, self.cameras = inner.chunk, inner.needs, inner.cameras
         self.concurrent, self.exclusive = inner.concurrent, inner.exclusive
-        self.batches = inner.batches
+        self.resets, self.batches = inner.resets, inner.batches
 
     def reset(self, session: Session) -> None:
         self._inner.reset(session)

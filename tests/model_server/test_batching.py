@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.batching import Batcher
+from harness.batching import Batcher, _Pace
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from tests.model_server.serving import DECLARED, client, episode, observation, serving
@@ -34,6 +35,12 @@ class Draws:
     def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
         self.batches.append(len(seen))
         return [self.infer(*each) for each in zip(seen, sessions, strict=True)]
+
+
+class TakesTime(Draws):
+    def infer(self, seen: Any, session: Session) -> np.ndarray:
+        time.sleep(0.001)  # so that some come while others are answered
+        return super().infer(seen, session)
 
 
 class TogetherFails(Draws):
@@ -69,6 +76,11 @@ class Table:
         self.gate, self.policy = Gate(), Adapted(model, DECLARED)
         self.batcher = Batcher(self.policy, self.gate, limit, wait_s)
         self.pool = ThreadPoolExecutor(16)
+
+    def expect(self, session: Session, in_s: float, took_s: float) -> None:
+        """As if it had asked before, and the last call had taken ``took_s``."""
+        self.batcher._took_s = took_s
+        self.batcher._paces[id(session)] = _Pace(time.monotonic(), in_s)
 
     def ask(self, session: Session, proprio: float = 0.0) -> Any:
         """Begin to; it waits when this returns."""
@@ -159,29 +171,49 @@ def test_a_batch_that_is_too_large_becomes_smaller(capfd: pytest.CaptureFixture[
     assert "at most 2" in capfd.readouterr().out and model.batches == [4, 2, 2]
 
 
-def test_it_waits_for_a_session_that_may_come() -> None:
+def test_it_waits_for_a_session_that_is_expected_soon() -> None:
     model = Draws()
     table = Table(model, wait_s=DEADLINE_S)
-    table.batcher._took_s = DEADLINE_S
-    table.batcher.count(+2)
-    first = table.ask(session(1))
-    assert not table.gate.wanted.acquire(blocking=False), "the other has not come yet"
-    second = table.ask(session(2))
+    first, second = session(1), session(2)
+    table.expect(second, in_s=DEADLINE_S / 4, took_s=DEADLINE_S)
+    asked = [table.ask(first)]
+    assert not table.gate.wanted.acquire(timeout=0.05), "the other has not come yet"
+    asked.append(table.ask(second))
     table.gate.let_one()
-    assert results([first, second]) == [alone(1, 0.0)[0], alone(2, 0.0)[0]]
-    assert model.batches == [2]
+    assert results(asked) == [alone(1, 0.0)[0], alone(2, 0.0)[0]] and model.batches == [2]
 
 
-@pytest.mark.parametrize("why", ["it is alone", "the other has ended", "a call takes no time"])
-def test_it_does_not_wait_where_that_does_not_pay(why: str) -> None:
-    table = Table(Draws(), wait_s=DEADLINE_S * 100)
-    table.batcher._took_s = 0.0 if "no time" in why else DEADLINE_S * 100
-    table.batcher.count(+1 if "alone" in why else +2)
+@pytest.mark.parametrize("in_s", [-1.0, DEADLINE_S * 60, None])
+def test_it_does_not_wait_for_one_that_is_late_or_far_or_has_ended(in_s: float | None) -> None:
+    table, other = Table(Draws(), wait_s=DEADLINE_S * 100), session(2)
+    table.expect(other, in_s=in_s or 1.0, took_s=DEADLINE_S * 100)
+    if in_s is None:
+        table.batcher.end(other)
     asked = table.ask(session(1))
-    if "ended" in why:
-        table.batcher.count(-1)
     table.gate.let_one()
     assert results([asked]) == alone(1, 0.0)
+
+
+def test_who_is_expected_and_does_not_come_is_not_waited_for_longer_than_allowed() -> None:
+    table = Table(Draws(), wait_s=0.02)
+    table.expect(session(2), in_s=DEADLINE_S / 4, took_s=DEADLINE_S)
+    asked = table.ask(session(1))
+    table.gate.let_one()
+    assert results([asked]) == alone(1, 0.0)
+
+
+def test_a_session_is_expected_by_its_own_pace() -> None:
+    table, own = Table(Draws()), session(1)
+    clock = iter([*range(100, 200)])
+    table.batcher._clock = lambda: float(next(clock))
+    for _ in range(3):
+        asked = table.ask(own)
+        table.gate.let_one()
+        results([asked])
+    pace = table.batcher._paces[id(own)]
+    assert 0 < pace.thinks_s < 10 and pace.due == pace.answered + pace.thinks_s
+    table.batcher.end(own)
+    assert not table.batcher._paces
 
 
 def test_many_simulators_over_the_wire_get_what_one_would() -> None:
@@ -193,12 +225,12 @@ def test_many_simulators_over_the_wire_get_what_one_would() -> None:
         model.close()
         return [float(chunk[0, 0]) for chunk in found]
 
-    together, model = Draws(), Draws()
+    together, model = TakesTime(), Draws()
     with serving(together, max_batch=4, max_wait_ms=5) as server, ThreadPoolExecutor(8) as pool:
         shared = list(pool.map(lambda seed: play(server, seed), range(8)))
     with serving(model) as server:
         assert shared == [play(server, seed) for seed in range(8)]
-    assert max(together.batches) <= 4 and model.batches == []
+    assert 1 < max(together.batches) <= 4 and model.batches == []
 
 
 def test_what_keeps_one_episodes_state_is_never_batched() -> None:

@@ -21,7 +21,7 @@ class Fixed:
     needs: Sequence[str] = ()
     cameras: Sequence[str] = ()
     concurrent = exclusive = False
-    batches = True
+    resets = batches = True
 
     def __init__(self, chunk: np.ndarray) -> None:
         self.given, self.saw = chunk, np.empty(0)
