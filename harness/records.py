@@ -175,7 +175,18 @@ def metrics_files(results: Path, within: Path | str = "") -> list[Path]:
         if name not in _names(folder):
             return []
         folder /= name
-    return sorted(f for f in folder.rglob("_metrics*.jsonl") if _FILE_NAME.fullmatch(f.name))
+    return files_below(folder, _FILE_NAME)
+
+
+def files_below(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """The files called so in ``folder`` and all folders below it that may be read, sorted."""
+    walk = os.walk(folder, onerror=_unless_forbidden)
+    return sorted(Path(at, file) for at, _, files in walk for file in files if name.fullmatch(file))
+
+
+def _unless_forbidden(error: OSError) -> None:
+    if not isinstance(error, PermissionError):
+        raise error
 
 
 def _names(folder: Path) -> list[str]:

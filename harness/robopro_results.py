@@ -19,8 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.errors import RollpoolError
+from harness.records import files_below
 
 SCENES = ("study", "office", "kitchenl", "kitchens")
+_EPISODES = re.compile(r"_episodes\.jsonl")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -46,7 +48,7 @@ class ForeignRow:
 
 def episode_files(results: Path) -> list[Path]:
     """RoboPRO's per-episode files below ``eval_result``, sorted."""
-    return sorted(results.rglob("_episodes.jsonl"))
+    return files_below(results, _EPISODES) if results.is_dir() else []
 
 
 def read_foreign(results: Path, files: Iterable[Path], problems: list[str]) -> Iterator[ForeignRow]:
