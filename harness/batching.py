@@ -146,30 +146,32 @@ class Batcher:
             began = self._clock()
             if len(batch) == 1:
                 batch[0].ask_alone(self._policy)
-            elif (failure := self._ask_together(batch)) is not None:
+            elif failure := self._ask_together(batch):
                 self._ask_each(batch, failure)
             self._took_s = self._clock() - began
         for request in batch:
             request.took_s = self._took_s
 
-    def _ask_together(self, batch: list[_Request]) -> BaseException | None:
-        """What it raised, with everything as it was before."""
+    def _ask_together(self, batch: list[_Request]) -> str:
+        """What it raised, in words, with everything as it was before; "" where it raised nothing.
+        The error itself would keep what the call had computed so far in memory."""
         asked = [request.observation for request in batch], [request.session for request in batch]
         try:
             chunks = self._policy.infer_batch(*asked)
         except (Exception, SystemExit) as error:
             for request in batch:
                 request.take_back()
-            return error
+            return f"{type(error).__name__}: {error}"
         for request, chunk in zip(batch, chunks, strict=True):
             request.actions = chunk
-        return None
+        return ""
 
-    def _ask_each(self, batch: list[_Request], failure: BaseException) -> None:
-        said = f"a batch of {len(batch)} failed ({type(failure).__name__}: {failure})"
+    def _ask_each(self, batch: list[_Request], failure: str) -> None:
+        said = f"a batch of {len(batch)} failed ({failure})"
         for request in batch:
             request.ask_alone(self._policy)
         if all(request.error is None for request in batch):
             self._limit = len(batch) // 2
             said += f"; alone each succeeds, so batches have at most {self._limit} from now on"
-        print(said, flush=True)
+        with contextlib.suppress(OSError):  # a full disk must not cost an answer
+            print(said, flush=True)

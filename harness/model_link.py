@@ -8,9 +8,11 @@ raises within its deadline; whatever of it is this worker's ends with ``close``.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from harness import servers
+from harness.errors import RollpoolError
 from harness.run import Run
 from harness.server_process import START_DEADLINE_S, ModelServerProcess
 from harness.simulator_process import SimulatorProcess
@@ -66,9 +68,19 @@ class OwnServer:
     def start(self, sim: SimulatorProcess) -> None:
         if not self._process.alive():
             self._ended = None
-            self._process.start()
+            served = self._process.start()
             where = (self._process.host, self._process.port)
             servers.publish(self._run.paths, self._name, "model", *where, self._run.id)
+            self._refuse_more_than_one(served)
+
+    def _refuse_more_than_one(self, served: Mapping[str, Any]) -> None:
+        seats = self._run.settings["SIMS_PER_WORKER"]
+        if seats > 1 and served["exclusive"]:
+            raise RollpoolError(
+                f"SIMS_PER_WORKER={seats}",
+                f"policy {served['policy']!r} keeps one episode's state in itself",
+                "set it to 1, or give the model infer(observation, session)",
+            )
 
     def address(self) -> dict[str, Any]:
         everywhere = self._process.host in servers.EVERYWHERE

@@ -196,6 +196,7 @@ def _identity(policy: Policy, settings: Settings) -> dict[str, Any]:
         "chunk": policy.chunk,
         "needs": list(policy.needs),
         "cameras": list(policy.cameras),
+        "exclusive": policy.exclusive,
     }
 
 

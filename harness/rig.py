@@ -92,6 +92,8 @@ class Rig:
             select.select(descriptors, [], [], seconds)
         elif not any(each.playing for each in self._seats):
             time.sleep(seconds)
+        for each in self._seats:
+            each.notice()
         ended = self._look()
         if any(each.playing and each.link.death() for each in self._seats):
             time.sleep(POLL_S)  # simulators that wait for it notice by themselves, and live on

@@ -69,6 +69,12 @@ class Seat:
             return None
         return self._sim.fileno()
 
+    def notice(self) -> None:
+        """That a simulator has started, which else would go on having something to say. Raises
+        ``RollpoolError`` where it cannot."""
+        if self._sim is not None and not self.playing:
+            self._sim.started()
+
     def spawn(self) -> None:
         """Start a simulator where none lives. Raises ``RollpoolError``."""
         if not self.playing and (self._sim is None or not self._sim.alive()):
@@ -139,13 +145,11 @@ class Seat:
         return result
 
     def _checked(self, result: dict[str, Any]) -> dict[str, Any]:
-        """A connection that was lost because the server died is the server's crash."""
-        if result["outcome"] != "error":
+        """A connection that was lost because the server died is the server's crash; what the policy
+        or the simulator raised stays theirs, whatever another one did to the server since."""
+        if result["outcome"] != "error" or result["error"]["kind"] != "protocol":
             return result
-        death = self.link.death()
-        if death is None and result["error"]["kind"] == "protocol":
-            death = self.link.broken()
-        if death is not None:
+        if death := self.link.death() or self.link.broken():
             kind, words = death
             result["error"] = {"kind": kind, "message": words, "traceback": ""}
         return result

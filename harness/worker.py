@@ -105,14 +105,13 @@ class Worker:
         if self._job_end.limited:
             for row in itertools.islice(read_rows(self._run.paths.results), _ROWS_TO_MEASURE):
                 self._measure(row)
-        try:
+        with contextlib.ExitStack() as ending:  # each of it, whatever the rest raises
+            for player in self._players:
+                ending.callback(player.close_batch, RELEASED)
+            ending.callback(self._rig.abandon)
             while (code := self._round()) is None:
                 pass
             return code
-        finally:
-            self._rig.abandon()
-            for player in self._players:
-                player.close_batch(RELEASED)
 
     def _round(self) -> int | None:
         """Once round all seats; the exit code where all is over."""

@@ -12,9 +12,10 @@ domain_id      ``()`` int64, ``domain_id`` of the policy's settings (0)
 proprio        ``(D,)`` float32
 =============  ==============================================================================
 
-The inputs of all sessions that are answered together are stacked, one call for each set of shapes,
-and a torch model (one with ``parameters()``) gets tensors on its own device. A model whose
-``generate_actions`` takes ``noise_seeds`` gets one number a row, to draw that row's noise from.
+The inputs of all sessions that are answered together are stacked, one call for each set of shapes
+and types, and a torch model (one with ``parameters()``) gets tensors on its own device. A model
+whose ``generate_actions`` takes ``noise_seeds`` gets one number a row, to draw that row's noise
+from.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class GenerateActions:
         ]
         alike: dict[Any, list[int]] = {}
         for row, arrays in enumerate(inputs):
-            shapes = tuple((key, array.shape) for key, array in arrays.items())
-            alike.setdefault(shapes, []).append(row)
+            kinds = tuple((key, array.shape, array.dtype) for key, array in arrays.items())
+            alike.setdefault(kinds, []).append(row)
         chunks: dict[int, np.ndarray] = {}
         for rows in alike.values():
             # Received arrays are read-only and torch shares memory: stacking copies them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -169,6 +170,39 @@ def test_a_batch_that_is_too_large_becomes_smaller(capfd: pytest.CaptureFixture[
             table.gate.let_one()
         results(waiting)
     assert "at most 2" in capfd.readouterr().out and model.batches == [4, 2, 2]
+
+
+def test_what_a_failed_batch_computed_is_gone_before_each_is_asked_alone() -> None:
+    class Activations:
+        pass
+
+    class RunsOut(Draws):
+        held: weakref.ref[Activations] | None = None
+
+        def infer(self, seen: Any, session: Session) -> np.ndarray:
+            assert self.held is None or self.held() is None, "the memory is still taken"
+            return super().infer(seen, session)
+
+        def infer_batch(self, seen: Any, sessions: Any) -> list[np.ndarray]:
+            activations = Activations()
+            self.held = weakref.ref(activations)
+            raise MemoryError
+
+    table = Table(RunsOut())
+    waiting = table.ask_behind((session(1), 1.0), (session(2), 2.0))
+    table.gate.let_one()
+    assert results(waiting) == [alone(1, 1.0)[0], alone(2, 2.0)[0]]
+
+
+def test_a_log_that_takes_no_more_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*words: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    table = Table(TogetherFails())
+    monkeypatch.setattr("builtins.print", full)
+    waiting = table.ask_behind(*((session(seed), 0.0) for seed in range(3)))
+    table.gate.let_one()
+    assert results(waiting) == [alone(seed, 0.0)[0] for seed in range(3)]
 
 
 def test_it_waits_for_a_session_that_is_expected_soon() -> None:

@@ -89,6 +89,37 @@ def test_a_model_that_reads_text_needs_a_tokenizer() -> None:
         Adapted(Mute(), SETTINGS)
 
 
+def test_what_a_session_puts_in_keeps_its_type_whoever_it_is_answered_with() -> None:
+    class Types:
+        batched, seen = True, list[np.dtype[Any]]()
+
+        def preprocess(self, seen: Any) -> dict[str, Any]:
+            return {"x": seen["proprio"]}
+
+        def generate_actions(self, x: np.ndarray) -> np.ndarray:
+            self.seen.append(x.dtype)
+            return np.zeros((len(x), 1, 20), np.float32)
+
+    model = Types()
+    seen = [{"proprio": np.zeros(20, kind)} for kind in (np.float32, np.float64, np.float32)]
+    Adapted(model, {"needs": []}).infer_batch(seen, [Session(str(k)) for k in range(3)])
+    assert model.seen == [np.float32, np.float64]
+
+
+def test_a_chunk_is_its_own_memory_where_the_model_uses_its_own_again() -> None:
+    class Again:
+        out = np.zeros((2, 20), np.float32)
+
+        def infer(self, seen: Any, session: Session) -> np.ndarray:
+            self.out += 1
+            return self.out
+
+    policy = Adapted(Again(), {"needs": []})
+    first = policy.infer({}, Session("one"))
+    policy.infer({}, Session("other"))
+    assert (first == 1).all()
+
+
 def test_generate_actions_of_another_batch_is_refused() -> None:
     class Flat(Generates):
         def generate_actions(self, **inputs: np.ndarray) -> np.ndarray:

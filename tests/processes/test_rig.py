@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import RollpoolError
 from harness.paths import Root
 from harness.rig import POLL_S, Rig
 from harness.run import Run
@@ -157,3 +158,25 @@ def test_who_waits_behind_a_policy_that_hangs_stalls_too(make_rig: MakeRig) -> N
     rig = make_rig(SIMS_PER_WORKER="3", STALL_TIMEOUT="1")
     assert kinds(together(rig, *[episode("never_succeed", 2)] * 3)) == ["stall"] * 3
     assert kinds(together(rig, *[episode("never_succeed", 4)] * 3)) == ["fail"] * 3
+
+
+def test_a_simulator_that_has_started_is_noticed_while_its_seat_has_nothing_to_do(
+    make_rig: MakeRig,
+) -> None:
+    rig = make_rig(SIMS_PER_WORKER="2")
+    rig.play(episode("never_succeed", 3), 1, None, nothing)
+    for _ in range(400):
+        if rig.versions(1):
+            break
+        rig.wait(POLL_S)
+    assert rig.versions(1) and rig._seats[1].descriptor is None, "it would be selected for ever"
+
+
+def test_a_policy_that_keeps_one_episodes_state_is_refused_to_several(
+    make_rig: MakeRig, root: Root
+) -> None:
+    file = root.policy_dir("slow") / "deploy_policy.py"
+    file.write_text(file.read_text().replace("infer(self, observation, session)", "infer(self, o)"))
+    rig = make_rig(SIMS_PER_WORKER="2")
+    with pytest.raises(RollpoolError, match=r"SIMS_PER_WORKER=2: .*one episode's state"):
+        rig.prepare(0)

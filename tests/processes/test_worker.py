@@ -1,0 +1,42 @@
+"""How a worker ends when what it has to do at its end fails."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import worker
+from harness.lease import RELEASED
+
+
+@pytest.mark.parametrize("stuck", [0, 1, 2])
+def test_each_batch_is_given_back_whatever_else_fails(
+    monkeypatch: pytest.MonkeyPatch, stuck: int
+) -> None:
+    done: list[int] = []
+
+    def ends(number: int, *marker: str) -> None:
+        assert list(marker) == [RELEASED] * (number > 0)
+        done.append(number)
+        if number == stuck:
+            raise OSError("it cannot be done")
+
+    def seat(number: int) -> Any:
+        return SimpleNamespace(close_batch=lambda marker: ends(number, marker))
+
+    def stop() -> None:
+        raise worker.Stopped
+
+    one: Any = object.__new__(worker.Worker)
+    one._run, one._log = SimpleNamespace(cells=()), logging.getLogger("rollpool.worker")
+    one._durations = SimpleNamespace(words=lambda cells: "")
+    one._job_end = SimpleNamespace(limited=False)
+    one._rig, one._players = SimpleNamespace(abandon=lambda: ends(0)), [seat(1), seat(2)]
+    one._round = stop
+    monkeypatch.setattr(worker, "anything_left", lambda run: True)
+    with pytest.raises(OSError, match="it cannot be done"):
+        one._loop()
+    assert sorted(done) == [0, 1, 2] and done[0] == 0, "what plays is ended first"
