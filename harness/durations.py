@@ -8,7 +8,6 @@ quicker policy, or on other machines, say which cells are long and not how long 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from harness.records import Row
 
 #: What earlier runs say of a cell weighs as much as so many episodes of this one.
 _EARLIER_EPISODES = 5
+#: Seconds of an episode, as far as anything is reckoned by them: the rest is somebody's mistake.
+_LEAST, _MOST = 1e-3, 1e6
 
 
 class _Times:
@@ -53,8 +54,9 @@ class Durations:
         times = self._of(Cell(row.scene, row.task, row.task_config))
         episode = (row.manifest, row.position)
         before = times.seconds.get(episode)
-        more = row.wall_s - (before or 0.0)
-        times.seconds[episode] = row.wall_s
+        seconds = min(max(row.wall_s, _LEAST), _MOST)
+        more = seconds - (before or 0.0)
+        times.seconds[episode] = seconds
         times.total += more
         if times.earlier:
             self._taken += more
@@ -126,7 +128,7 @@ def read(file: Path, simulator: str) -> Mapping[str, Mapping[str, float]]:
 def _load(file: Path) -> dict[str, dict[str, dict[str, float]]]:
     try:
         known = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {
         simulator: {name: of for name, of in cells.items() if _is_sound(of)}
@@ -136,5 +138,10 @@ def _load(file: Path) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _is_sound(of: object) -> bool:
-    values = [of.get("seconds"), of.get("episodes")] if isinstance(of, dict) else [None]
-    return all(isinstance(value, int | float) and 0 < value < math.inf for value in values)
+    if not isinstance(of, dict):
+        return False
+    bounds = {"seconds": (_LEAST, _MOST), "episodes": (1, 1e18)}
+    return all(
+        isinstance(of.get(name), int | float) and least <= of[name] <= most
+        for name, (least, most) in bounds.items()
+    )

@@ -80,7 +80,10 @@ def test_what_is_saved_is_read_and_leaves_the_rest(tmp_path: Path) -> None:
     ["", "{", "[]", "1", '{"one": 1}', '{"one": {"a": 1}}', '{"one": {"a": {"seconds": "x"}}}',
      '{"one": {"a": {"seconds": 0, "episodes": 1}}}',
      '{"one": {"a": {"seconds": NaN, "episodes": 1}}}',
-     '{"one": {"a": {"seconds": 1}}}', "\x00"],
+     '{"one": {"a": {"seconds": 1}}}', "\x00", "[" * 100_000,
+     '{"one": {"a": {"seconds": 1e-320, "episodes": 1}}}',
+     '{"one": {"a": {"seconds": 1e308, "episodes": 1}}}',
+     '{"one": {"a": {"seconds": 1' + "0" * 400 + ', "episodes": 1}}}'],
 )  # fmt: skip
 def test_a_broken_file_says_nothing_and_is_replaced(tmp_path: Path, text: str) -> None:
     file = tmp_path / "durations.json"
@@ -94,3 +97,12 @@ def test_a_broken_file_says_nothing_and_is_replaced(tmp_path: Path, text: str) -
 
 def test_a_missing_file_says_nothing(tmp_path: Path) -> None:
     assert read(tmp_path / "durations.json", "one") == {}
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e-320, 1.7e308])
+def test_whatever_rows_say_there_is_something_to_divide_by(seconds: float) -> None:
+    durations = Durations({A.cell.name: {"seconds": 1.0, "episodes": 9}})
+    for cell in (A.cell, B.cell):
+        for position in range(2):
+            durations.add(took(cell, position, seconds))
+    assert all(0 < durations.seconds(of.cell) < 1e9 for of in (A, B, C))
