@@ -1,6 +1,6 @@
 """The binary codec: a JSON header, then the arrays' own bytes.
 
-Payload: ``RPB1``, 4-byte big-endian header length, the header, then each array on the next multiple
+Payload: ``RPB2``, 4-byte big-endian header length, the header, then each array on the next multiple
 of 64 bytes from the start of the frame (the payload's length, 4 bytes, comes before it), and so to
 the end. In the header an array is ``{"__array__": index}`` and the top level carries
 ``"__arrays__": [{"dtype", "shape"}, ...]``. Decoded arrays are read-only views on the payload:
@@ -20,7 +20,7 @@ from harness.wire.arrays import checked, malformed, parse_spec, plain, raw_bytes
 from harness.wire.errors import ProtocolError
 from harness.wire.frames import ALIGNMENT, padding
 
-MAGIC = b"RPB1"
+MAGIC = b"RPB2"
 _REFERENCE, _TABLE = "__array__", "__arrays__"
 _PREFIX = struct.Struct(">4sI")
 _ZEROS = memoryview(bytes(ALIGNMENT))
@@ -60,7 +60,7 @@ def decode(payload: np.ndarray, need: Callable[[int], None] = lambda size: None)
     magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size].data)
     end = _PREFIX.size + header_size
     if magic != MAGIC or end > len(payload):
-        raise malformed("no RPB1 header")
+        raise malformed("no RPB2 header")
     need(end)
     try:
         tree = json.loads(str(payload[_PREFIX.size : end].data, "utf-8"))

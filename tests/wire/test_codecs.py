@@ -158,6 +158,10 @@ def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> n
         table(value={"__array__": 0}),
         table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": -1}),
         table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": True}),
+        # Arrays on boundaries of the payload, not of the frame: its length may be the same.
+        np.frombuffer(
+            b"RPB1" + table({"dtype": "<f4", "shape": [15]}, body=bytes(60)).tobytes()[4:], np.uint8
+        ),
         np.frombuffer(binary.MAGIC + b"\xff\xff\xff\xff{}", np.uint8),
         np.frombuffer(binary.MAGIC + (4).to_bytes(4, "big") + "{}".encode("utf-16-le"), np.uint8),
         np.frombuffer(binary.MAGIC + (40000).to_bytes(4, "big") + b"[" * 40000, np.uint8),

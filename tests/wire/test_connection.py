@@ -80,7 +80,7 @@ def test_silence_ends_at_the_deadline(pair: Pair) -> None:
 def test_a_frame_that_stops_halfway_ends_at_the_deadline(pair: Pair) -> None:
     client, server = pair
     client.deadline_s = 0.02
-    server.sock.sendall((100).to_bytes(4, "big") + b"RPB1")
+    server.sock.sendall((100).to_bytes(4, "big") + b"RPB2")
     with pytest.raises(DeadlinePassed):
         client.receive(idle_s=5)
 
@@ -92,7 +92,7 @@ def test_a_peer_that_does_not_read_ends_at_the_deadline(pair: Pair) -> None:
         client.send({"type": "infer", "image": np.zeros(64 * 2**20, np.uint8)})
 
 
-@pytest.mark.parametrize("sent", [b"", b"\0\0", (100).to_bytes(4, "big") + b"RPB1"])
+@pytest.mark.parametrize("sent", [b"", b"\0\0", (100).to_bytes(4, "big") + b"RPB2"])
 def test_a_peer_that_goes_away_is_noticed(pair: Pair, sent: bytes) -> None:
     client, server = pair
     server.sock.sendall(sent)
@@ -105,7 +105,7 @@ def test_a_frame_that_makes_no_sense_is_read_to_its_end(pair: Pair) -> None:
     """Else closing would cut off the answer that says so."""
     client, server = pair
     size = 2**20
-    junk = size.to_bytes(4, "big") + b"RPB1" + (2).to_bytes(4, "big") + b"[]"
+    junk = size.to_bytes(4, "big") + b"RPB2" + (2).to_bytes(4, "big") + b"[]"
     thread = threading.Thread(target=client.sock.sendall, args=(junk.ljust(4 + size, b"x"),))
     thread.start()
     with pytest.raises(ProtocolError, match="array table"):
