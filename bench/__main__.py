@@ -16,8 +16,8 @@ from typing import Any
 import bench
 from bench import machine, table
 from bench.measuring import FULL, QUICK, Effort
-from harness.atomic import write_atomic
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
+from harness.foundations.atomic import write_atomic
 from harness.paths import CODE
 
 #: In the order in which they are measured.

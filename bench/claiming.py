@@ -15,17 +15,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 
-from harness.budget import Budget
-from harness.claims import Batch, Claims
 from harness.errors import RollpoolError
-from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, WorkerId
-from harness.lease import LeaseBook
-from harness.observer import Observer
+from harness.foundations.records import Row
+from harness.leases.budget import Budget
+from harness.leases.claims import Batch, Claims
+from harness.leases.filesystem import Filesystem
+from harness.leases.heartbeat import Heartbeat, WorkerId
+from harness.leases.lease import LeaseBook
+from harness.leases.observer import Observer
+from harness.leases.standing import Standing
 from harness.paths import RunPaths
-from harness.population import Cell, Episodes, Manifest
-from harness.records import Row
-from harness.standing import Standing
+from harness.runs.population import Cell, Episodes, Manifest
 
 #: The turn that claims nothing.
 PAIR = "pair"

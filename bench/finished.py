@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.population import Manifest
-from harness.records import Row
-from harness.run import Run
+from harness.foundations.records import Row
+from harness.runs.population import Manifest
+from harness.runs.run import Run
 
 _WORKER, _POSITION = "WORKER", 987654
 _PROFILE = {

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from bench.claiming import PAIR, Claiming, Crew, Queue, Worker, manifest
-from harness.compaction import compact
+from harness.leases.compaction import compact
 from harness.paths import CODE, RunPaths
 
 #: (batches in the queue, workers, claims of each); all workers share the one cell there is.

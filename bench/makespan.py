@@ -22,14 +22,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import harness.worker
+import harness.workers.worker
 from bench.measuring import Effort, Figure, Goal, Series, interleaved
 from bench.scratch import Scratch, span
 from bench.zero.simulator import CONFIG, SCENE, TASKS
-from harness.atomic import write_atomic
-from harness.population import Cell
-from harness.records import canonical_json
-from harness.run import Run
+from harness.foundations.atomic import write_atomic
+from harness.foundations.records import canonical_json
+from harness.runs.population import Cell
+from harness.runs.run import Run
 from harness.simulators.contract import Episode
 
 TITLE = "makespan of a long-tailed run of 40 tasks, 8 workers"
@@ -114,8 +114,8 @@ def remember(run: Run, tasks: Sequence[str]) -> None:
 
 def work(run: Run, pace: float) -> None:
     """One worker, whose rig sleeps."""
-    harness.worker.Rig = partial(Sleeping, pace)  # type: ignore[attr-defined,assignment]
-    sys.exit(harness.worker.work(run))
+    harness.workers.worker.Rig = partial(Sleeping, pace)  # type: ignore[attr-defined,assignment]
+    sys.exit(harness.workers.worker.work(run))
 
 
 class Sleeping:

@@ -16,11 +16,11 @@ from bench.measuring import Effort, Figure, Goal, Series, interleaved, ratios
 from bench.peers import environment
 from bench.scratch import Scratch
 from bench.subject import Subject
-from harness import population
 from harness.errors import RollpoolError
+from harness.foundations.settings import policy_config
 from harness.paths import CODE, Root
-from harness.population import Cell
-from harness.settings import policy_config
+from harness.runs import population
+from harness.runs.population import Cell
 
 TITLE = "a real episode with cameras, beside a plain loop in one process"
 CELL = Cell("study", "press_bell", "bench_demo_study_clean")

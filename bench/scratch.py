@@ -16,14 +16,14 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.zero.simulator import CONFIG, SCENE, TASKS
-from harness import population
 from harness.errors import RollpoolError
+from harness.foundations.records import Row, read_rows
+from harness.foundations.settings import resolve
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, Root
-from harness.population import Cell, Manifest
-from harness.records import Row, read_rows
-from harness.run import Run, open_run
-from harness.settings import resolve
-from harness.variables import VARIABLES
+from harness.runs import population
+from harness.runs.population import Cell, Manifest
+from harness.runs.run import Run, open_run
 
 DEADLINE_S = 600.0
 

@@ -25,8 +25,8 @@ from bench.peers import environment
 from bench.scratch import Scratch, span
 from bench.subject import Subject, seconds
 from bench.zero.simulator import CONFIG, SCENE, TASKS, Nothing
-from harness.episode import run_episode
-from harness.model_client import Served
+from harness.episodes.episode import run_episode
+from harness.inference.model_client import Served
 from harness.simulators.contract import Episode
 from harness.stopwatch import Part, Stopwatch
 
@@ -100,7 +100,7 @@ def parts_a_step() -> float:
             begun.append(name)
 
     episode = Episode(SCENE, TASKS[0], CONFIG, 0, "do nothing")
-    with mock.patch("harness.episode.Stopwatch", Counting):
+    with mock.patch("harness.episodes.episode.Stopwatch", Counting):
         run_episode(Nothing(STEPS, 0.0), NoModel(), episode)
     return len(begun) / STEPS
 

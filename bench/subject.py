@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness import children
-from harness.channel import Channel, ChannelClosed
+from harness.episodes.channel import Channel, ChannelClosed
 from harness.errors import RollpoolError
+from harness.workers import children
 
 DEADLINE_S = 600.0
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.atomic import write_atomic
 from harness.errors import RollpoolError
+from harness.foundations.atomic import write_atomic
 
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->"
 

@@ -20,8 +20,8 @@ import numpy as np
 from bench.measuring import Effort, Figure, Goal, Series, interleaved
 from bench.subject import seconds
 from bench.zero.simulator import picture
+from harness.episodes.video import FPS, VideoWriter, find_ffmpeg
 from harness.errors import RollpoolError
-from harness.video import FPS, VideoWriter, find_ffmpeg
 
 TITLE = "video of 300 frames: share of the episode's time"
 FRAMES, STEP_S = 300, 0.02

@@ -22,11 +22,11 @@ import numpy as np
 from bench.measuring import Effort, Figure, Goal, Series, interleaved, ratios
 from bench.peers import environment
 from bench.subject import Subject, seconds
-from harness.model_client import ModelClient
+from harness.inference.model_client import ModelClient
 from harness.policies.contract import EE6D_DIM
-from harness.server_process import ModelServerProcess
 from harness.simulators.contract import Episode, Observation
 from harness.wire import binary
+from harness.workers.server_process import ModelServerProcess
 
 TITLE = "one observation out, one chunk back"
 CHUNK = 30

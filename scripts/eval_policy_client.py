@@ -28,14 +28,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.episode import run_episode
+from harness.episodes.episode import run_episode
+from harness.episodes.rendering import driver_environment
+from harness.episodes.video import find_ffmpeg
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
-from harness.model_client import ModelClient
-from harness.model_listener import ModelListener
-from harness.rendering import driver_environment
+from harness.inference.model_client import ModelClient
+from harness.inference.model_listener import ModelListener
 from harness.simulators import load, rendering_options
 from harness.simulators.contract import DEMO, Episode, Simulator
-from harness.video import find_ffmpeg
 
 #: To connect to a server that may still be loading its model, and for each of its answers.
 SERVER_DEADLINE_S = 180.0

@@ -34,8 +34,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness import model_server  # noqa: E402
 from harness.errors import EXIT_OK, RollpoolError  # noqa: E402
+from harness.inference import model_server  # noqa: E402
 from harness.paths import Root  # noqa: E402
 from harness.policies.wrappers import KNOBS  # noqa: E402
 

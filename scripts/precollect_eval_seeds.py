@@ -26,15 +26,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import chosen_simulator
-from harness.atomic import write_atomic
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
-from harness.feasible import find
+from harness.foundations.atomic import write_atomic
+from harness.foundations.settings import resolve
 from harness.paths import suggest
-from harness.population import Cell
-from harness.prepare import read_bank, task_config
-from harness.settings import resolve
-from harness.simulator_process import SimulatorProcess
+from harness.runs.feasible import find
+from harness.runs.population import Cell
+from harness.runs.prepare import read_bank, task_config
+from harness.workers import chosen_simulator
+from harness.workers.simulator_process import SimulatorProcess
 
 
 @dataclass(frozen=True)

@@ -19,21 +19,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors trees sharing atomic paths rotations records variables gpus settings"
-    " identity slurm job_end stopwatch simulators.contract simulators.registry",
-    "run": "run servers prepare feasible population filesystem heartbeat observer lease"
-    " decisions budget standing durations order claims joining compaction"
-    " preparer sealing reuse node_words",
-    "episode": "wire policies model_server serving batching invariance model_client"
-    " model_listener simulators rendering video recycling episode channel conformance"
-    " simulator_client fronts",
-    "worker": "guard children simulator_process chosen_simulator conforming server_process"
-    " model_link remote_server seats rig recorder player serve worker pool node"
-    " node_checks known_episode doctor node_store relocate fanout staging stage_plan local_root",
-    "reports": "report report_files tables upstream_results results row_queries row_table"
-    " episode_queries episode_table"
-    " deciding robopro_results organize status status_page submission cleaning"
-    " commands cli",
+    "foundations": "errors paths rotations stopwatch foundations"
+    " simulators.contract simulators.registry",
+    "run": "runs leases nodes.node_words",
+    "episode": "wire policies fronts simulators inference episodes",
+    "worker": "workers nodes",
+    "reports": "reports commands cli",
 }
 
 #: What each layer may import beside itself.

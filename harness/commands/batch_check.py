@@ -17,7 +17,7 @@ from harness.commands.launch import add_flags, add_run, read_settings, warn
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.run import Run
+    from harness.runs.run import Run
     from harness.simulators.contract import Episode
 
 _TOLERANCE = 1e-4
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 where no action differs by more than the tolerance, else 1."""
-    from harness.run import open_run
+    from harness.runs.run import open_run
 
     settings = read_settings(arguments)
     joined = open_run(settings.root, settings, create=False)
@@ -68,10 +68,10 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def _found(run: Run, batch: int, folder: Path) -> dict[str, Any]:
-    """What ``harness.invariance`` found in as many episodes as a batch has."""
-    from harness.model_link import OwnServer
+    """What ``harness.inference.invariance`` found in as many episodes as a batch has."""
     from harness.paths import RunPaths
-    from harness.rig import Rig, model_process
+    from harness.workers.model_link import OwnServer
+    from harness.workers.rig import Rig, model_process
 
     episodes = _episodes(run, batch)
     settings = run.settings.having(
@@ -93,7 +93,7 @@ def _found(run: Run, batch: int, folder: Path) -> dict[str, Any]:
 
 def _episodes(run: Run, count: int) -> list[Episode]:
     """The first of each cell, then the second of each, and so on."""
-    from harness import population
+    from harness.runs import population
 
     sealed = [
         [episode for manifest in population.load(run.paths, cell) for episode in manifest.episodes]

@@ -12,9 +12,9 @@ from harness.errors import EXIT_OK, RollpoolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.cleaning import Removal
-    from harness.node_store import Store
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
+    from harness.nodes.node_store import Store
+    from harness.reports.cleaning import Removal
 
 _DAYS = 30.0
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Always 0: what there is to remove stands in what is printed."""
-    from harness.node_store import Store, choose_folder
+    from harness.nodes.node_store import Store, choose_folder
 
     settings = read_settings(arguments)
     every = not (arguments.staged or arguments.videos or arguments.leases)
@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _find(
     arguments: argparse.Namespace, settings: Settings, store: Store | None, every: bool
 ) -> Iterator[Removal]:
-    from harness import cleaning
-    from harness.run import budgets
+    from harness.reports import cleaning
+    from harness.runs.run import budgets
 
     if store is not None:
         yield from cleaning.find_staged(store)

@@ -13,10 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from harness.compaction import compact
-    from harness.decisions import Decisions
-    from harness.joining import standings
-    from harness.run import open_run
+    from harness.leases.compaction import compact
+    from harness.leases.decisions import Decisions
+    from harness.leases.joining import standings
+    from harness.runs.run import open_run
 
     settings = read_settings(arguments)
     joined = open_run(settings.root, settings, create=False)

@@ -1,4 +1,4 @@
-"""``rollpool conform``: does an adapter keep the simulator contract? See ``harness.conforming``."""
+"""``rollpool conform``: does an adapter keep the contract? See ``harness.workers.conforming``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from harness.commands.launch import read_settings
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.conforming import Finding, Slice
-    from harness.population import Cell
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
+    from harness.runs.population import Cell
+    from harness.workers.conforming import Finding, Slice
 
 _WIDTH = 100
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line a check; 1 where one failed."""
-    from harness import chosen_simulator, conforming
+    from harness.workers import chosen_simulator, conforming
 
     settings, began, failed = read_settings(arguments), time.monotonic(), 0
     log = Path(tempfile.mkdtemp(prefix="rollpool-conform-")) / "simulator.log"
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _slice(settings: Settings, arguments: argparse.Namespace, log: Path) -> Slice:
-    from harness import chosen_simulator, conforming
+    from harness.workers import chosen_simulator, conforming
 
     if min(arguments.cells, arguments.seeds, arguments.steps) < 1:
         raise RollpoolError("rollpool conform", "less than one of something", "give at least 1")
@@ -73,7 +73,7 @@ def _slice(settings: Settings, arguments: argparse.Namespace, log: Path) -> Slic
 
 
 def _cell(text: str) -> Cell:
-    from harness.population import Cell
+    from harness.runs.population import Cell
 
     parts = text.split("/")
     if len(parts) != 3:

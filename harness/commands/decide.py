@@ -16,7 +16,7 @@ from harness.commands.launch import add_run, limits, read_settings, run_name
 from harness.errors import EXIT_OK, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.deciding import Chooser, Standing
+    from harness.reports.deciding import Chooser, Standing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Refused where it concerns no episode, so that a misspelt name is noticed."""
-    from harness.deciding import Chooser
+    from harness.reports.deciding import Chooser
 
     settings = read_settings(arguments)
     chooser = Chooser(settings.root.run(run_name(settings)), limits(settings))

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 where nothing stands against work, 2 where something does; with RUN that is left in
     ``runs/<RUN>/nodes/``, and its known episode is compared with that of the other nodes."""
-    from harness.doctor import examine
-    from harness.run import open_run
+    from harness.nodes.doctor import examine
+    from harness.runs.run import open_run
 
     settings, joined = read_settings(arguments), None
     if settings["STUDY_RUN"]:

@@ -19,8 +19,8 @@ from harness.commands.launch import add_flags, read_settings, warn
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.run import Run
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
+    from harness.runs.run import Run
     from harness.simulators.contract import Episode
 
 _PROGRESS_S = 1.0
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 whether it succeeded or failed, 1 where it ended in an error."""
-    from harness.atomic import write_atomic
-    from harness.settings import find_root
+    from harness.foundations.atomic import write_atomic
+    from harness.foundations.settings import find_root
 
     out = Path(arguments.out) if arguments.out else find_root().runs / "by_hand"
     folder = _new_folder(out, f"{arguments.scene}.{arguments.task}.seed{arguments.seed}")
@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _of_run(settings: Settings, arguments: argparse.Namespace, folder: Path) -> tuple[Run, Episode]:
     """The sealed episode, and its run with another folder for what it writes."""
-    from harness import population
     from harness.paths import RunPaths
-    from harness.run import open_run
+    from harness.runs import population
+    from harness.runs.run import open_run
 
     run = open_run(settings.root, settings, create=False)
     sealed = [
@@ -92,9 +92,9 @@ def _by_itself(
     """The episode sealed now; its folder is a small run of its own."""
     from harness.commands.simulation import simulator
     from harness.paths import Root, suggest
-    from harness.population import Cell
-    from harness.prepare import task_config
-    from harness.run import open_run
+    from harness.runs.population import Cell
+    from harness.runs.prepare import task_config
+    from harness.runs.run import open_run
     from harness.simulators.contract import Episode
 
     scratch = Root(settings.root.path)
@@ -115,7 +115,7 @@ def _by_itself(
 
 
 def _play(run: Run, episode: Episode, video: Path) -> dict[str, Any]:
-    from harness.rig import Rig
+    from harness.workers.rig import Rig
 
     rig = Rig(run, "episode")
     try:

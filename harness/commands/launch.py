@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
 
 #: Flag -> the variable it stands for and beats.
 FLAGS = {
@@ -35,7 +35,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
     """The flags of these names, or all of ``FLAGS``."""
-    from harness.variables import VARIABLES
+    from harness.foundations.variables import VARIABLES
 
     group = parser.add_argument_group("settings", "each beats the variable in capitals")
     for name in names or FLAGS:
@@ -49,8 +49,8 @@ def read_settings(
 ) -> Settings:
     """The settings of this launch; warnings go to stderr. What is made from now on is for the
     group where the runs are shared. ``defaults`` stand for the declared ones."""
-    from harness import sharing
-    from harness.settings import resolve
+    from harness.foundations import sharing
+    from harness.foundations.settings import resolve
 
     given = {name: value for name in FLAGS.values() if (value := getattr(arguments, name, None))}
     if getattr(arguments, "run", None):
@@ -72,7 +72,7 @@ def run_name(settings: Settings) -> str:
 
 def limits(settings: Settings) -> tuple[int, int]:
     """The error budgets of the run's workers, which decide what counts as set aside."""
-    from harness.run import budgets
+    from harness.runs.run import budgets
 
     return budgets(settings.root.run(run_name(settings)), settings)
 

@@ -11,7 +11,7 @@ from harness.commands.simulation import describe
 from harness.errors import EXIT_OK, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
 
 WHAT = ("scenes", "tasks", "configs", "checkpoints", "policies", "profiles", "simulators")
 

@@ -17,9 +17,9 @@ from harness.errors import RollpoolError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.pool import Slot
-    from harness.run import Run
-    from harness.slurm import Allocation
+    from harness.foundations.slurm import Allocation
+    from harness.runs.run import Run
+    from harness.workers.pool import Slot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Take part in preparing the run, start a worker for each GPU, wait, say how each ended. The
     code is the highest of theirs: 0 when nothing is left."""
-    from harness import node_words
-    from harness.node import find_driver, gpus_of, slots, threads_each
-    from harness.pool import run_pool
-    from harness.run import open_run
-    from harness.slurm import allocation
+    from harness.foundations.slurm import allocation
+    from harness.nodes import node_words
+    from harness.nodes.node import find_driver, gpus_of, slots, threads_each
+    from harness.runs.run import open_run
+    from harness.workers.pool import run_pool
 
     settings = read_settings(arguments)
     given = allocation()
@@ -58,7 +58,7 @@ def _prepare(
 ) -> None:
     """With further processes on this node's other GPUs where the expert has to be asked: that is
     what takes long."""
-    from harness.pool import Pool
+    from harness.workers.pool import Pool
 
     with contextlib.ExitStack() as stack:
 
@@ -72,7 +72,7 @@ def _prepare(
 
 def _examine(joined: Run) -> None:
     """Let a node that would spoil or lose episodes take none. Raises ``RollpoolError``."""
-    from harness.doctor import examine
+    from harness.nodes.doctor import examine
 
     report = examine(joined.settings, joined)
     report.leave_word(joined.paths)
@@ -89,7 +89,7 @@ def _examine(joined: Run) -> None:
 
 def _found(given: Allocation) -> list[Any]:
     """The node's own GPUs: to use where nobody has said which, to warn of where SLURM gave none."""
-    from harness.gpus import list_gpus
+    from harness.foundations.gpus import list_gpus
 
     if given.gpus:
         return []

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 for whole tables, 1 where one is PARTIAL."""
-    from harness.organize import organize
+    from harness.reports.organize import organize
 
     settings = read_settings(arguments)
     return organize(

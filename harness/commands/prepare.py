@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from harness.foundations.settings import Settings
     from harness.paths import RunPaths
-    from harness.population import Cell
-    from harness.run import Run
-    from harness.settings import Settings
+    from harness.runs.population import Cell
+    from harness.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +48,10 @@ def prepare_run(
         begun: told of the run before the first piece of work, if there is any.
         defaults: values in place of the declared ones.
     """
-    from harness.population import selected_positions
-    from harness.prepare import install_queue, prepare, refuse_other_queue
-    from harness.report_files import refuse_report_of_another
-    from harness.run import open_run, refuse_other_code
+    from harness.reports.report_files import refuse_report_of_another
+    from harness.runs.population import selected_positions
+    from harness.runs.prepare import install_queue, prepare, refuse_other_queue
+    from harness.runs.run import open_run, refuse_other_code
 
     settings = read_settings(arguments, defaults)
     paths = settings.root.run(run_name(settings))

@@ -61,7 +61,7 @@ def _fits(name: str, globs: Sequence[str]) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    from harness.atomic import write_atomic
+    from harness.foundations.atomic import write_atomic
 
     if path.exists() and path.read_text(encoding="utf-8") != text:
         raise RollpoolError(

@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prepare, work, report. 1 where an episode is still missing, in error or set aside."""
-    from harness import status_page
-    from harness.pool import Slot, run_pool
-    from harness.status import StatusReader
+    from harness.reports import status_page
+    from harness.reports.status import StatusReader
+    from harness.workers.pool import Slot, run_pool
 
     prepared = prepare.prepare_run(arguments)
     settings = prepared.settings

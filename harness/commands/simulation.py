@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.settings import Settings
-    from harness.simulator_process import SimulatorProcess
+    from harness.foundations.settings import Settings
+    from harness.workers.simulator_process import SimulatorProcess
 
 
 @contextlib.contextmanager
 def simulator(settings: Settings, log: Path) -> Iterator[SimulatorProcess]:
     """The run's simulator, without a renderer. Raises ``RollpoolError`` where it cannot start."""
-    from harness import chosen_simulator
+    from harness.workers import chosen_simulator
 
     with chosen_simulator.start(settings, log, render=False) as process:
         yield process

@@ -12,7 +12,7 @@ from harness.commands.launch import add_flags, read_settings
 from harness.errors import EXIT_OK, RollpoolError
 
 if TYPE_CHECKING:
-    from harness.settings import Settings
+    from harness.foundations.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,13 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stage(settings: Settings, arguments: argparse.Namespace) -> int:
-    from harness import fanout
-    from harness.local_root import link, make_root
-    from harness.node_store import Store, choose_folder
-    from harness.run import checkpoint_name
-    from harness.slurm import allocation
-    from harness.stage_plan import base_items, giant_items, names
-    from harness.staging import Job, stage
+    from harness.foundations.slurm import allocation
+    from harness.nodes import fanout
+    from harness.nodes.local_root import link, make_root
+    from harness.nodes.node_store import Store, choose_folder
+    from harness.nodes.stage_plan import base_items, giant_items, names
+    from harness.nodes.staging import Job, stage
+    from harness.runs.run import checkpoint_name
 
     node = allocation().node
     store = Store(
@@ -88,8 +88,8 @@ def _stage(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _say_in_run(settings: Settings, error: RollpoolError) -> None:
-    from harness import node_words
-    from harness.slurm import allocation
+    from harness.foundations.slurm import allocation
+    from harness.nodes import node_words
 
     paths = settings.root.run(settings["STUDY_RUN"])
     if paths.root.is_dir():

@@ -11,7 +11,7 @@ from harness.commands.launch import add_run, limits, read_settings, run_name
 from harness.errors import EXIT_OK, EXIT_PARTIAL
 
 if TYPE_CHECKING:
-    from harness.status import Status
+    from harness.reports.status import Status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 for a run that is there, however it stands; with ``--check`` 1 if anything is missing."""
-    from harness import status_page
-    from harness.status import StatusReader
+    from harness.reports import status_page
+    from harness.reports.status import StatusReader
 
     settings = read_settings(arguments)
     reader = StatusReader(settings.root.run(run_name(settings)), limits(settings))
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check(status: Status) -> int:
     """Say in a line how the run stands, and in a line each what is missing and which nodes take no
     work; 0, or 1 if anything is missing."""
-    from harness import status_page
+    from harness.reports import status_page
 
     print(f"run {status.run}: {status_page.line(status)}", flush=True)
     missing = status_page.missing(status)

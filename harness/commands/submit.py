@@ -15,11 +15,11 @@ from harness.commands import prepare
 from harness.commands.launch import limits, read_settings, run_name
 from harness.commands.status import check
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
-from harness.submission import MODES, Submission, text
+from harness.nodes.submission import MODES, Submission, text
 
 if TYPE_CHECKING:
-    from harness.settings import Settings
-    from harness.status import Status
+    from harness.foundations.settings import Settings
+    from harness.reports.status import Status
 
 #: SLURM's options that have a flag of their own here; any other goes through ``--slurm``.
 _OPTIONS = {
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """srun: 0 when every episode has its result, 1 when something is missing. Else sbatch's."""
-    from harness.status_page import missing
+    from harness.reports.status_page import missing
 
     settings = read_settings(arguments)
     script = text(submission(settings, arguments), arguments.mode)
@@ -101,8 +101,8 @@ def submission(settings: Settings, arguments: argparse.Namespace) -> Submission:
 
 def _given(settings: Settings) -> dict[str, str]:
     """What the user chose: the job may start days later, from another environment."""
+    from harness.foundations.settings import as_text
     from harness.paths import CODE
-    from harness.settings import as_text
 
     envs = settings["ROLLPOOL_ENVS"] or CODE / "envs"
     derived = {"ROLLPOOL_ENVS": CODE / "envs", "ROBOTWIN_PY": envs / "tabletop" / "bin" / "python",
@@ -119,7 +119,7 @@ def _given(settings: Settings) -> dict[str, str]:
 
 
 def _look(settings: Settings) -> Status:
-    from harness.status import StatusReader
+    from harness.reports.status import StatusReader
 
     return StatusReader(settings.root.run(run_name(settings)), limits(settings)).look()
 

@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the README's table, or ``name value source`` of each variable, with its meaning."""
-    from harness.settings import as_text
-    from harness.variables import VARIABLES, markdown_table
+    from harness.foundations.settings import as_text
+    from harness.foundations.variables import VARIABLES, markdown_table
 
     if arguments.markdown:
         print(markdown_table(), end="")

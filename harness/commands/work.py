@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Join the run and work until nothing is left for this worker."""
-    from harness.run import open_run, refuse_other_code
-    from harness.worker import work
+    from harness.runs.run import open_run, refuse_other_code
+    from harness.workers.worker import work
 
     settings = read_settings(arguments)
     run = open_run(settings.root, settings, create=False)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient, Served
+from harness.inference.model_client import ModelClient, Served
 from harness.simulators.contract import Episode, Observation
 
 

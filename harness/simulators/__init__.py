@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from harness.episodes.rendering import probe
 from harness.errors import RollpoolError
-from harness.rendering import probe
 from harness.simulators.contract import Simulator
 from harness.simulators.registry import BUILT_IN
 

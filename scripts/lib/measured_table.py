@@ -18,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.atomic import write_atomic  # noqa: E402
 from harness.errors import EXIT_OK, RollpoolError  # noqa: E402
+from harness.foundations.atomic import write_atomic  # noqa: E402
 from harness.paths import Root  # noqa: E402
 
 BEGIN, END = "<!-- benchmark: begin -->\n", "<!-- benchmark: end -->"

@@ -22,7 +22,7 @@ def succeeds(seed: int) -> bool:
 
 
 def result(episode: Episode) -> dict[str, Any]:
-    """As of ``harness.episode.run_episode``."""
+    """As of ``harness.episodes.episode.run_episode``."""
     success, hits = succeeds(episode.seed), episode.seed % 3
     return {
         "outcome": "success" if success else "fail",

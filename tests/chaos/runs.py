@@ -6,14 +6,14 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from harness import population
-from harness.organize import organize
+from harness.foundations.records import read_rows
+from harness.foundations.settings import resolve
 from harness.paths import Root, RunPaths
-from harness.population import Cell
-from harness.records import read_rows
-from harness.results import RunReader
-from harness.run import open_run
-from harness.settings import resolve
+from harness.reports.organize import organize
+from harness.reports.results import RunReader
+from harness.runs import population
+from harness.runs.population import Cell
+from harness.runs.run import open_run
 from tests.chaos.episodes import succeeds
 
 CELLS = [Cell("plane", f"task_{k}", "bench_demo_plane_clean") for k in range(4)]

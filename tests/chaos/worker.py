@@ -1,6 +1,8 @@
 """A real lease worker around episodes of milliseconds, on which faults can be inflicted.
 
-Everything is the product's own (``harness.worker``) but the rig, whose episodes are known before.
+Everything is the product's own (``harness.workers.worker``) but the rig, whose episodes are known
+before.
+
 Signals disturb it from within, where nobody outside could: see ``SIGNALS``. Settings come from the
 environment, as for any worker.
 """
@@ -48,15 +50,15 @@ TROUBLE = Trouble()
 for _number in SIGNALS.values():  # before anything that takes time is imported
     signal.signal(_number, TROUBLE.signalled)
 
-import harness.recorder  # noqa: E402
-import harness.run  # noqa: E402
-import harness.worker  # noqa: E402
+import harness.runs.run  # noqa: E402
+import harness.workers.recorder  # noqa: E402
+import harness.workers.worker  # noqa: E402
 from harness.errors import RollpoolError  # noqa: E402
-from harness.filesystem import Filesystem  # noqa: E402
-from harness.population import Cell  # noqa: E402
-from harness.records import Row  # noqa: E402
-from harness.run import Run, open_run  # noqa: E402
-from harness.settings import resolve  # noqa: E402
+from harness.foundations.records import Row  # noqa: E402
+from harness.foundations.settings import resolve  # noqa: E402
+from harness.leases.filesystem import Filesystem  # noqa: E402
+from harness.runs.population import Cell  # noqa: E402
+from harness.runs.run import Run, open_run  # noqa: E402
 from harness.simulators.contract import Episode  # noqa: E402
 from tests.chaos.episodes import duration, result  # noqa: E402
 
@@ -95,7 +97,7 @@ class Rig:
     close = abandon
 
 
-class Recorder(harness.recorder.Recorder):
+class Recorder(harness.workers.recorder.Recorder):
     """May freeze when its worker has been told that its batch is still its own."""
 
     def append(self, cell: Cell, row: Row) -> None:
@@ -106,7 +108,7 @@ class Recorder(harness.recorder.Recorder):
 
 
 #: Forked workers need not hash the code anew: it is known where they were forked.
-harness.run.code_hash = functools.cache(harness.run.code_hash)  # type: ignore[assignment]
+harness.runs.run.code_hash = functools.cache(harness.runs.run.code_hash)  # type: ignore[assignment]
 
 
 def disturb_filesystem() -> None:
@@ -134,14 +136,14 @@ def disturb_filesystem() -> None:
 
 def main() -> int:
     """Work on the run that the environment names; the exit code of ``rollpool work``."""
-    harness.worker.Rig = Rig  # type: ignore[misc,assignment]
-    harness.worker.Recorder = Recorder  # type: ignore[misc]
+    harness.workers.worker.Rig = Rig  # type: ignore[misc,assignment]
+    harness.workers.worker.Recorder = Recorder  # type: ignore[misc]
     disturb_filesystem()
     true_time = time.time
     time.time = lambda: true_time() + TROUBLE.clock_s
     try:
         settings, _ = resolve()
-        return harness.worker.work(open_run(settings.root, settings, create=False))
+        return harness.workers.worker.work(open_run(settings.root, settings, create=False))
     except RollpoolError as error:
         print(f"refused: {error}", file=sys.stderr)
         return error.exit_code

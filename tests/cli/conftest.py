@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from harness.cli import main
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
-from harness.variables import VARIABLES
 
 POINTSIM = "tests.fakes.pointsim:make"
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness import cli
 from harness.commands import launch
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
-from harness.variables import VARIABLES
 from tests.cli.conftest import Rollpool
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
+from harness.nodes.submission import MODES, Submission, text
 from harness.paths import CODE
-from harness.submission import MODES, Submission, text
 from tests.cli.conftest import Rollpool
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, conforming
-from harness.conforming import Finding, Slice, choose_cells
+from harness import cli
 from harness.errors import RollpoolError
 from harness.paths import CODE
-from harness.population import Cell
-from harness.simulator_process import SimulatorProcess
+from harness.runs.population import Cell
 from harness.simulators import load
+from harness.workers import conforming
+from harness.workers.conforming import Finding, Slice, choose_cells
+from harness.workers.simulator_process import SimulatorProcess
 from tests.fakes.faulty import FAULTS
 from tests.fakes.pointsim import PointSim
 

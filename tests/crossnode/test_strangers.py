@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness.errors import RollpoolError
-from harness.model_client import PROTOCOL, ModelClient
-from harness.model_listener import ModelListener
-from harness.model_server import ModelServer, Settings
+from harness.inference.model_client import PROTOCOL, ModelClient
+from harness.inference.model_listener import ModelListener
+from harness.inference.model_server import ModelServer, Settings
 from harness.policies.adapt import Adapted
 from harness.wire import ProtocolError, RemoteError, connect
 from tests.model_server.serving import DECLARED

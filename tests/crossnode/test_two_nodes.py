@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness import servers
 from harness.paths import RunPaths
+from harness.runs import servers
 
 from .conftest import TwoNodes
 

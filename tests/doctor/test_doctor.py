@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.node_words import words
+from harness.nodes.node_words import words
 from harness.paths import CODE
 from tests.e2e.conftest import Home
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import known_episode
-from harness.known_episode import Played, compare, cpu_features, played
-from harness.node_words import leave
+from harness.nodes import known_episode
+from harness.nodes.known_episode import Played, compare, cpu_features, played
+from harness.nodes.node_words import leave
 from harness.simulators.contract import Episode
 
 EPISODE = Episode("s", "t", "c", 1, "go", {}, "m" * 64, 0)

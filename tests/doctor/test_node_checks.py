@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness import node_checks
-from harness.filesystem import Filesystem
-from harness.gpus import Gpu
-from harness.node_checks import Finding
-from harness.rendering import Backend, Findings
-from harness.slurm import Allocation
+from harness.episodes.rendering import Backend, Findings
+from harness.foundations.gpus import Gpu
+from harness.foundations.slurm import Allocation
+from harness.leases.filesystem import Filesystem
+from harness.nodes import node_checks
+from harness.nodes.node_checks import Finding
 
 GB10, A100 = Gpu("NVIDIA GB10", (12, 1)), Gpu("NVIDIA A100", (8, 0))
 

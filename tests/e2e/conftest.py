@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.records import Row, counted, read_rows
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
-from harness.records import Row, counted, read_rows
-from harness.variables import VARIABLES
 
 LAUNCHER = CODE / "scripts" / "rollpool"
 SEEDS = range(1, 7)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import servers
 from harness.paths import RunPaths
+from harness.runs import servers
 from tests.e2e.conftest import SEEDS, Home
 
 Wait = Callable[[Callable[[], bool]], None]

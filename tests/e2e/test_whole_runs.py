@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records import Row
+from harness.foundations.records import Row
 from tests.e2e.conftest import SEEDS, Home
 
 TASKS = ("reach_goal", "reach_even", "never_succeed")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.channel import Channel, ChannelClosed
+from harness.episodes.channel import Channel, ChannelClosed
 
 Pair = tuple[Channel, socket.socket]
 
@@ -48,7 +48,7 @@ def test_garbage_is_the_end(pair: Pair, garbage: bytes) -> None:
 
 
 def test_an_endless_line_is_the_end(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.channel.MAX_LINE", 1000)
+    monkeypatch.setattr("harness.episodes.channel.MAX_LINE", 1000)
     channel, theirs = pair
     theirs.send(b"x" * 2000)
     with pytest.raises(ChannelClosed, match="longer than"):
@@ -70,7 +70,7 @@ def test_the_other_end_gone_is_noticed_both_ways(pair: Pair) -> None:
 
 
 def test_a_peer_that_does_not_listen_is_as_good_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.channel.SEND_DEADLINE_S", 0.05)
+    monkeypatch.setattr("harness.episodes.channel.SEND_DEADLINE_S", 0.05)
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ChannelClosed, match="could not send"):
         Channel(ours).send({"long": "x" * 10_000_000})

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.episode import run_episode
+from harness.episodes.episode import run_episode
 from harness.errors import RollpoolError
-from harness.model_client import Served
+from harness.inference.model_client import Served
 from harness.simulators.contract import Episode, Score
 from harness.stopwatch import Stopwatch
 from harness.wire import ConnectionLost, RemoteError
@@ -235,7 +235,7 @@ def test_waiting_for_the_policy_is_a_phase_in_its_reset_too() -> None:
 
 def test_progress_is_reported_within_a_long_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(np.arange(0.0, 1e6, 0.2))
-    monkeypatch.setattr("harness.episode.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("harness.episodes.episode.time.monotonic", lambda: float(next(ticks)))
     seen: list[int] = []
     run_episode(
         PointSim(),
@@ -315,7 +315,7 @@ def profiled(
 ) -> dict[str, Any]:
     clock.slow(sim, reset=3.0, observe=0.5, step=0.25, expert_chunk=0.125, state_hash=2.0)
     clock.slow(model, reset=1.0, infer=0.75)
-    monkeypatch.setattr("harness.episode.Stopwatch", lambda: Stopwatch(clock))
+    monkeypatch.setattr("harness.episodes.episode.Stopwatch", lambda: Stopwatch(clock))
     return run_episode(sim, model, episode_of(task))
 
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from harness import simulator_client
-from harness.channel import Channel, ChannelClosed
-from harness.recycling import Recycling, resident_mb
-from harness.simulator_client import SimulatorClient
+from harness.episodes import simulator_client
+from harness.episodes.channel import Channel, ChannelClosed
+from harness.episodes.recycling import Recycling, resident_mb
+from harness.episodes.simulator_client import SimulatorClient
 from harness.simulators.contract import Episode, Observation
 from harness.wire import ConnectionLost
 from tests.episode.test_episode import episode_of

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.episode import run_episode
-from harness.video import VideoWriter, find_ffmpeg, remove_abandoned
+from harness.episodes.episode import run_episode
+from harness.episodes.video import VideoWriter, find_ffmpeg, remove_abandoned
 from tests.episode.test_episode import episode_of
 from tests.fakes.models import FakeModel
 from tests.fakes.pointsim import STEP_LIMIT, PointSim
@@ -100,8 +100,8 @@ def test_a_bad_encoder_is_noted_and_leaves_nothing(
 def test_a_frozen_encoder_does_not_hold_the_episode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.video.FRAME_DEADLINE_S", 0.05)
-    monkeypatch.setattr("harness.video.FINISH_DEADLINE_S", 0.05)
+    monkeypatch.setattr("harness.episodes.video.FRAME_DEADLINE_S", 0.05)
+    monkeypatch.setattr("harness.episodes.video.FINISH_DEADLINE_S", 0.05)
     writer = VideoWriter(tmp_path / "a.mp4", script(tmp_path, "exec sleep 600"))
     for number in range(100):
         writer.add(picture(number, 480, 640))
@@ -207,7 +207,7 @@ def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full() -> None:
         raise FileNotFoundError("no usable temporary directory")
 
-    monkeypatch.setattr("harness.video.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("harness.episodes.video.tempfile.TemporaryFile", full)
     result = run_episode(
         PointSim(), FakeModel(), episode_of("reach_goal"), video=tmp_path / "a.mp4", ffmpeg=FFMPEG
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model_client import Served
+from harness.inference.model_client import Served
 from harness.simulators.contract import Episode, Observation
 
 

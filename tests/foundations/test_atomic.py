@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.atomic import AppendLog, publish_once, write_atomic
 from harness.errors import RollpoolError
+from harness.foundations.atomic import AppendLog, publish_once, write_atomic
 
 
 def names(folder: Path) -> list[str]:

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RollpoolError
-from harness.records import ERROR_KINDS, OUTCOMES, Row, counted, metrics_files, read_rows
+from harness.foundations.records import (
+    ERROR_KINDS,
+    OUTCOMES,
+    Row,
+    counted,
+    metrics_files,
+    read_rows,
+)
 
 
 def row(outcome: str = "success", **fields: Any) -> Row:

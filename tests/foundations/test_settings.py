@@ -9,10 +9,17 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
-from harness.gpus import Gpu, parse
+from harness.foundations.gpus import Gpu, parse
+from harness.foundations.settings import (
+    EXPLICIT,
+    PREFIXES,
+    Settings,
+    find_root,
+    load_profile,
+    resolve,
+)
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, Root
-from harness.settings import EXPLICIT, PREFIXES, Settings, find_root, load_profile, resolve
-from harness.variables import VARIABLES
 
 GB10 = Gpu("NVIDIA GB10", (12, 1))
 H200 = Gpu("NVIDIA H200", (9, 0))

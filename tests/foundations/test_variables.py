@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.settings import parse
+from harness.foundations.variables import BEGIN, VARIABLES, Variable, markdown_table, with_table
 from harness.paths import CODE, Root
-from harness.settings import parse
-from harness.variables import BEGIN, VARIABLES, Variable, markdown_table, with_table
 
 #: Every name of the RoboPRO pipeline guide: its users set these.
 GUIDE = """
@@ -57,4 +57,6 @@ def test_every_document_that_shows_the_table_shows_todays() -> None:
     for document in sorted(Path(CODE).glob("*.md")):
         text = document.read_text(encoding="utf-8")
         if BEGIN in text:
-            assert with_table(text) == text, f"renew it: python -m harness.variables {document}"
+            assert with_table(text) == text, (
+                f"renew it: python -m harness.foundations.variables {document}"
+            )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.node_store import Store
-from harness.staging import Item, stage
+from harness.nodes.node_store import Store
+from harness.nodes.staging import Item, stage
 from tests.e2e.conftest import Home, home
 from tests.staging.conftest import Node, node
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.records import read_rows
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
-from harness.records import read_rows
-from harness.variables import VARIABLES
 
 GROUP, ANN, BEN, EVE = 61000, 61001, 61002, 61003
 DEADLINE_S = 90.0

@@ -12,15 +12,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.atomic import AppendLog
-from harness.budget import Budget
-from harness.claims import Batch, Claims, Lost
-from harness.heartbeat import Heartbeat, WorkerId
-from harness.lease import LeaseBook
-from harness.observer import Observer
+from harness.foundations.atomic import AppendLog
+from harness.foundations.records import Row, read_rows
+from harness.leases.budget import Budget
+from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.heartbeat import Heartbeat, WorkerId
+from harness.leases.lease import LeaseBook
+from harness.leases.observer import Observer
+from harness.leases.standing import Standing
 from harness.paths import RunPaths
-from harness.records import Row, read_rows
-from harness.standing import Standing
 from tests.lease.world import World, manifest, row
 
 TTL = 60.0

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.budget import Budget
-from harness.claims import Batch, Claims, Lost
-from harness.durations import Durations
-from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Process
-from harness.lease import LeaseBook
-from harness.observer import Observer
+from harness.foundations.records import Row
+from harness.leases.budget import Budget
+from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.durations import Durations
+from harness.leases.filesystem import Filesystem
+from harness.leases.heartbeat import Heartbeat, Process
+from harness.leases.lease import LeaseBook
+from harness.leases.observer import Observer
+from harness.leases.standing import Standing
 from harness.paths import RunPaths
-from harness.population import Manifest, selected_positions
-from harness.records import Row
-from harness.standing import Standing
+from harness.runs.population import Manifest, selected_positions
 from tests.lease.world import manifest, row
 
 TTL = 60.0

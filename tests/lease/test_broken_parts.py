@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from harness.atomic import AppendLog
-from harness.budget import Budget, Streak
-from harness.claims import Claims
-from harness.durations import Durations
-from harness.heartbeat import Heartbeat
-from harness.lease import Claim, LeaseBook
-from harness.observer import Observer
-from harness.order import Order
-from harness.standing import Standing
+from harness.foundations.atomic import AppendLog
+from harness.leases.budget import Budget, Streak
+from harness.leases.claims import Claims
+from harness.leases.durations import Durations
+from harness.leases.heartbeat import Heartbeat
+from harness.leases.lease import Claim, LeaseBook
+from harness.leases.observer import Observer
+from harness.leases.order import Order
+from harness.leases.standing import Standing
 from tests.foundations import test_atomic
 from tests.lease import test_budget, test_claims, test_decisions, test_heartbeat, test_order
 from tests.lease.conftest import Cluster, Unsynced

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.budget import Budget, Streak
-from harness.decisions import RESET, RETRY, Decisions, decide
-from harness.records import Row
+from harness.foundations.records import Row
+from harness.leases.budget import Budget, Streak
+from harness.leases.decisions import RESET, RETRY, Decisions, decide
 from tests.lease.world import manifest, row
 
 BANK = manifest("a", 9)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import Batch, Lost, Wait
-from harness.heartbeat import Heartbeat, WorkerId
-from harness.records import Row, counted
+from harness.foundations.records import Row, counted
+from harness.leases.claims import Batch, Lost, Wait
+from harness.leases.heartbeat import Heartbeat, WorkerId
 from tests.lease.conftest import TTL, Cluster, Member
 from tests.lease.world import manifest, row
 

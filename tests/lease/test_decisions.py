@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.budget import Budget
-from harness.claims import Wait
-from harness.compaction import compact
-from harness.decisions import RESET, RETRY, SKIP, Decisions, Verdict, decide
 from harness.errors import RollpoolError
-from harness.records import counted
+from harness.foundations.records import counted
+from harness.leases.budget import Budget
+from harness.leases.claims import Wait
+from harness.leases.compaction import compact
+from harness.leases.decisions import RESET, RETRY, SKIP, Decisions, Verdict, decide
 from tests.lease.conftest import TTL, Cluster, Member
 from tests.lease.world import manifest, row
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.durations import Durations, read
-from harness.population import Cell
-from harness.records import Row
+from harness.foundations.records import Row
+from harness.leases.durations import Durations, read
+from harness.runs.population import Cell
 from tests.lease.world import manifest, row
 
 A, B, C = (manifest(digit, 9) for digit in "abc")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.filesystem import Filesystem
+from harness.leases.filesystem import Filesystem
 
 
 def test_a_missing_directory_is_looked_up_again_through_its_parent(

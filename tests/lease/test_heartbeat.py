@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
-from harness.filesystem import Filesystem
-from harness.heartbeat import HIDDEN, SIZE, Heartbeat, Process, WorkerId, started
-from harness.lease import Claim
-from harness.observer import Observer
+from harness.leases.filesystem import Filesystem
+from harness.leases.heartbeat import HIDDEN, SIZE, Heartbeat, Process, WorkerId, started
+from harness.leases.lease import Claim
+from harness.leases.observer import Observer
 from harness.paths import RunPaths
 
 TTL = 10.0

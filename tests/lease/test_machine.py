@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from harness.decisions import RESET, RETRY, SKIP
+from harness.leases.decisions import RESET, RETRY, SKIP
 from tests.lease.world import TTL, Worker, World, clean
 
 

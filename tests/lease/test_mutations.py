@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from harness.claims import Batch, Claims
-from harness.decisions import Verdict
 from harness.errors import RollpoolError
-from harness.heartbeat import Heartbeat, Record
-from harness.lease import Claim, LeaseBook
-from harness.observer import Observer
+from harness.foundations.records import Row
+from harness.leases.claims import Batch, Claims
+from harness.leases.decisions import Verdict
+from harness.leases.heartbeat import Heartbeat, Record
+from harness.leases.lease import Claim, LeaseBook
+from harness.leases.observer import Observer
 from harness.paths import RunPaths
-from harness.records import Row
 from tests.lease import world as w
 from tests.lease.test_protocol import (
     calm_history,

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.budget import Budget
-from harness.claims import Batch
-from harness.lease import LeaseBook
-from harness.population import Manifest
-from harness.standing import Standing
+from harness.leases.budget import Budget
+from harness.leases.claims import Batch
+from harness.leases.lease import LeaseBook
+from harness.leases.standing import Standing
+from harness.runs.population import Manifest
 from tests.lease.conftest import Cluster, Member
 from tests.lease.world import RUN, manifest
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.records import counted, read_rows
 from harness.paths import RunPaths
-from harness.records import counted, read_rows
 from tests.lease.world import World
 
 SIZE = 500

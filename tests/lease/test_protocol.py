@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.decisions import RESET, RETRY, SKIP
+from harness.leases.decisions import RESET, RETRY, SKIP
 from tests.lease.world import INTERVAL, TTL, Worker, World, clean
 
 

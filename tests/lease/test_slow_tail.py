@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import Batch, Wait
+from harness.leases.claims import Batch, Wait
 from tests.lease.conftest import TTL, Cluster
 from tests.lease.world import manifest
 

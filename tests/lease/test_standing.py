@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.budget import Budget
-from harness.filesystem import Filesystem
-from harness.lease import Claim, LeaseBook
-from harness.records import Row
-from harness.standing import Standing
+from harness.foundations.records import Row
+from harness.leases.budget import Budget
+from harness.leases.filesystem import Filesystem
+from harness.leases.lease import Claim, LeaseBook
+from harness.leases.standing import Standing
 from tests.lease.conftest import Cluster
 from tests.lease.world import manifest, row
 

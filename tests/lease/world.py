@@ -16,20 +16,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.budget import Budget
-from harness.claims import Batch, Claims, Lost
-from harness.compaction import compact
-from harness.decisions import Decisions, Verdict
-from harness.durations import Durations
-from harness.filesystem import Filesystem
-from harness.heartbeat import Heartbeat, Process
-from harness.lease import Claim, LeaseBook
-from harness.observer import Observer
+from harness.foundations.records import Row, counted
+from harness.leases.budget import Budget
+from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.compaction import compact
+from harness.leases.decisions import Decisions, Verdict
+from harness.leases.durations import Durations
+from harness.leases.filesystem import Filesystem
+from harness.leases.heartbeat import Heartbeat, Process
+from harness.leases.lease import Claim, LeaseBook
+from harness.leases.observer import Observer
+from harness.leases.standing import Standing
 from harness.paths import RunPaths
-from harness.population import Cell, Manifest
-from harness.records import Row, counted
+from harness.runs.population import Cell, Manifest
 from harness.simulators.contract import Episode
-from harness.standing import Standing
 
 TTL, INTERVAL = 10.0, 1.0
 RETRIES, LOST_RETRIES = 2, 4

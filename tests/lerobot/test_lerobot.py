@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient
-from harness.server_process import ModelServerProcess
+from harness.inference.model_client import ModelClient
 from harness.simulators.contract import Episode, Observation
 from harness.wire import RemoteError
+from harness.workers.server_process import ModelServerProcess
 from tests.environments import needs, python_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.model_client import ModelClient
-from harness.model_server import ModelServer, Settings
+from harness.inference.model_client import ModelClient
+from harness.inference.model_server import ModelServer, Settings
 from harness.policies.adapt import Adapted
 from harness.policies.contract import Policy
 from harness.simulators.contract import Episode, Observation

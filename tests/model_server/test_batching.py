@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.batching import Batcher, _Pace
+from harness.inference.batching import Batcher, _Pace
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from tests.model_server.serving import DECLARED, client, episode, observation, serving

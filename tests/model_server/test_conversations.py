@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient
-from harness.model_server import ModelServer, Settings
+from harness.inference.model_client import ModelClient
+from harness.inference.model_server import ModelServer, Settings
+from harness.inference.serving import Conversation, Service
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap
-from harness.serving import Conversation, Service
 from harness.wire import ConnectionLost, DeadlinePassed, ProtocolError, RemoteError, connect
 from tests.model_server.serving import DECLARED, client, episode, observation, serving
 
@@ -83,7 +83,7 @@ def test_another_protocol_is_refused() -> None:
 
 
 def test_a_client_refuses_a_server_of_another_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.model_server.PROTOCOL", 2)
+    monkeypatch.setattr("harness.inference.model_server.PROTOCOL", 2)
     monkeypatch.setattr(Conversation, "_hello", lambda self, _: {"type": "hello", "protocol": 2})
     with serving(Counts()) as server, pytest.raises(ProtocolError, match="protocol 2"):
         client(server)

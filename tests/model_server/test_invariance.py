@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.commands.batch_check import words
-from harness.invariance import Keeping
+from harness.inference.invariance import Keeping
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap

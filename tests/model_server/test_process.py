@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.channel import Channel, ChannelClosed
-from harness.model_client import ModelClient
+from harness.episodes.channel import Channel, ChannelClosed
+from harness.inference.model_client import ModelClient
 from tests.model_server.serving import episode, observation
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.variables import VARIABLES
+from harness.foundations.variables import VARIABLES
 from tests.chaos.runs import ScriptedRun
 from tests.nfs.machines import unavailable
 

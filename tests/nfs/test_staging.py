@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.variables import VARIABLES
+from harness.foundations.variables import VARIABLES
 from tests.nfs.test_nfs import machines, shared
 from tests.staging.test_staged_run import Installation
 

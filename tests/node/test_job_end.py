@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.job_end import MARGIN_S, JobEnd
+from harness.foundations.job_end import MARGIN_S, JobEnd
 
 
 class Clock:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
-from harness.gpus import Gpu
-from harness.node import find_driver, gpus_of, slots, threads_each
-from harness.settings import resolve
-from harness.slurm import Allocation
+from harness.foundations.gpus import Gpu
+from harness.foundations.settings import resolve
+from harness.foundations.slurm import Allocation
+from harness.nodes.node import find_driver, gpus_of, slots, threads_each
 
 CACHE = Path("/tmp/cache")
 

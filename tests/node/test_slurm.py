@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import slurm
+from harness.foundations import slurm
 
 
 def job(**more: str) -> dict[str, str]:

@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient
+from harness.inference.model_client import ModelClient
 from harness.policies import mapping
-from harness.server_process import ModelServerProcess
 from harness.simulators.contract import Episode, Observation
 from harness.wire import RemoteError
+from harness.workers.server_process import ModelServerProcess
 from tests.openpi.conftest import PYTHON, ROOT, Start, free_port
 
 FOLDER = ROOT / "policy" / "openpi"

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from harness.errors import RollpoolError
-from harness.model_client import ModelClient
+from harness.inference.model_client import ModelClient
 from harness.policies import Policy, PolicyError, Session, load_policy
 from harness.policies.wrappers import KNOBS
 from harness.simulators.contract import Episode, Observation

@@ -15,8 +15,8 @@ import torch
 import yaml
 
 from harness.errors import RollpoolError
+from harness.foundations.settings import resolve
 from harness.policies import Policy, PolicyError, Session, load_policy
-from harness.settings import resolve
 from tests.policies_torch.dxvla_code import PRETRAINED, TRAINED, write_checkpoint, write_code
 
 FOLDER = Path(__file__).resolve().parents[2] / "policy" / "dxvla"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.children import ROOT
-from harness.population import Cell
-from harness.server_process import ModelServerProcess
-from harness.simulator_process import SimulatorProcess
+from harness.runs.population import Cell
 from harness.simulators.contract import Episode
+from harness.workers.children import ROOT
+from harness.workers.server_process import ModelServerProcess
+from harness.workers.simulator_process import SimulatorProcess
 
 POINTSIM = "tests.fakes.pointsim:make"
 TOKEN = "a token of the tests' own"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import children
 from harness.errors import RollpoolError
+from harness.workers import children
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -113,7 +113,7 @@ def test_the_kernel_kills_it_with_its_parent(tmp_path: Path) -> None:
                 """
             import sys, time
             from pathlib import Path
-            from harness import children
+            from harness.workers import children
             argv = [sys.executable, "-c", "import os, time; print(os.getpid()); time.sleep(600)"]
             children.spawn(argv, Path(sys.argv[1]), children.environment())
             time.sleep(600)
@@ -135,7 +135,7 @@ def test_what_its_children_started_ends_with_a_parent_that_is_killed(tmp_path: P
     code = """
         import sys, time
         from pathlib import Path
-        from harness import children
+        from harness.workers import children
         log, env = Path(sys.argv[1]), children.environment()
         children.end(children.spawn([sys.executable, "-c", ""], log, env), 10)
         argv = ["sh", "-c", "trap '' TERM; sleep 600 & echo $!; wait"]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import servers
 from harness.errors import RollpoolError
-from harness.model_server import ModelServer
+from harness.inference.model_server import ModelServer
 from harness.paths import RunPaths
-from harness.remote_server import Choice, RemoteServer
+from harness.runs import servers
+from harness.workers.remote_server import Choice, RemoteServer
 from tests.model_server.serving import client, serving
 
 DEADLINE_S = 20.0

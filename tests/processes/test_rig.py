@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.errors import RollpoolError
+from harness.foundations.settings import resolve
 from harness.paths import Root
-from harness.rig import POLL_S, Rig
-from harness.run import Run
-from harness.settings import resolve
+from harness.runs.run import Run
 from harness.simulators.contract import Episode
+from harness.workers.rig import POLL_S, Rig
 from tests.processes.conftest import POINTSIM, episode
 
 MakeRig = Callable[..., Rig]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import children
-from harness.server_process import ModelServerProcess
+from harness.workers import children
+from harness.workers.server_process import ModelServerProcess
 from tests.processes.conftest import POINTSIM, TOKEN
 
 

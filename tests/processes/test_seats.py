@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from harness.episode import error_result
-from harness.model_link import ModelLink
-from harness.seats import Seat
-from harness.settings import Settings
-from harness.simulator_process import SimulatorProcess
+from harness.episodes.episode import error_result
+from harness.foundations.settings import Settings
+from harness.workers.model_link import ModelLink
+from harness.workers.seats import Seat
+from harness.workers.simulator_process import SimulatorProcess
 from tests.processes.conftest import episode
 
 SETTINGS = {"STALL_TIMEOUT": 60.0, "PER_TASK_TIMEOUT": 60.0, "EVAL_VIDEO": "none"}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.children import ProcessDied
 from harness.errors import RollpoolError
-from harness.server_process import ModelServerProcess
+from harness.workers.children import ProcessDied
+from harness.workers.server_process import ModelServerProcess
 from tests.processes.conftest import TOKEN, StartSim, address, episode, outcome
 
 USR_ARGS = {"action_kind": "ee6d", "action_dim": 20, "chunk": 4, "needs": [], "cameras": []}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import children
-from harness.children import ProcessDied
+from harness.episodes.video import find_ffmpeg
 from harness.errors import RollpoolError
-from harness.server_process import ModelServerProcess
-from harness.video import find_ffmpeg
+from harness.workers import children
+from harness.workers.children import ProcessDied
+from harness.workers.server_process import ModelServerProcess
 from tests.fakes.pointsim import STEP_LIMIT, PointSim
 from tests.processes.conftest import StartSim, address, cell, episode, outcome
 
@@ -142,7 +142,7 @@ def test_it_quits_when_asked(start_sim: StartSim) -> None:
 def test_it_quits_within_the_deadline_in_the_middle_of_an_episode(
     start_sim: StartSim, expert: ModelServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.simulator_process.QUIT_DEADLINE_S", 0.7)
+    monkeypatch.setattr("harness.workers.simulator_process.QUIT_DEADLINE_S", 0.7)
     sim = start_sim(env={**os.environ, "POINTSIM_STEP_S": "0.3"})  # so 12 s, with words all along
     sim.start_episode(episode("never_succeed"), 1, address(expert))
     assert sim.poll(60)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness import worker
-from harness.lease import RELEASED
+from harness.leases.lease import RELEASED
+from harness.workers import worker
 
 
 @pytest.mark.parametrize("stuck", [0, 1, 2])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import rendering
+from harness.episodes import rendering
 
 PROGRAM = Path(__file__).with_name("still_life.py")
 

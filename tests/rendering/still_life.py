@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from harness import rendering
+from harness.episodes import rendering
 
 os.environ.update(rendering.driver_environment())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import rendering
+from harness.episodes import rendering
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_no_driver_at_all_is_none_and_not_a_crash():
     pytest.importorskip("sapien", reason="the real renderer is in the simulator's environment")
     environment = {**os.environ, "VK_ICD_FILENAMES": "/nonexistent/icd.json"}
     answer = subprocess.run(
-        [sys.executable, "-m", "harness.rendering"],
+        [sys.executable, "-m", "harness.episodes.rendering"],
         env=environment,
         capture_output=True,
         text=True,

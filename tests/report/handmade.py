@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import population
+from harness.foundations.records import Row
 from harness.paths import Root, RunPaths
-from harness.population import Cell, Manifest
-from harness.records import Row
+from harness.runs import population
+from harness.runs.population import Cell, Manifest
 
 HASHES = {"settings_hash": "5e" * 32, "code_hash": "c0" * 32}
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.cli import main
-from harness.deciding import Chooser
-from harness.lease import LeaseBook
-from harness.results import ConfigResults, RunReader
+from harness.leases.lease import LeaseBook
+from harness.reports.deciding import Chooser
+from harness.reports.results import ConfigResults, RunReader
 from tests.report.handmade import HandMade
 
 Command = Callable[..., int]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EXIT_PARTIAL, RollpoolError
-from harness.organize import organize
 from harness.paths import Root
-from harness.report_files import LEDGER, refuse_report_of_another
-from harness.status import StatusReader
+from harness.reports.organize import organize
+from harness.reports.report_files import LEDGER, refuse_report_of_another
+from harness.reports.status import StatusReader
 
 
 def test_a_run_of_a_newer_toolkit_is_refused(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import population, report_files
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
-from harness.organize import organize
 from harness.paths import Root
-from harness.population import Cell
+from harness.reports import report_files
+from harness.reports.organize import organize
+from harness.runs import population
+from harness.runs.population import Cell
 from tests.report.handmade import HandMade
 
 WHOLE = """\

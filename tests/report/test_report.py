@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report import Hole, Place, Rate, Report, Tally, tables, wilson
+from harness.reports.report import Hole, Place, Rate, Report, Tally, tables, wilson
 
 
 def test_wilson_closed_forms() -> None:

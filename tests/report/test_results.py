@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from harness.errors import RollpoolError
-from harness.report import Counted, Hole
-from harness.results import RunReader, RunResults, config_name
+from harness.reports.report import Counted, Hole
+from harness.reports.results import RunReader, RunResults, config_name
 from tests.report.handmade import HandMade
 
 BENCH = "bench_eval_result"

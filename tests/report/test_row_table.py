@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.decisions import Decisions, decide
-from harness.episode_table import CountedEpisodes, EpisodeTable
+from harness.foundations.records import SCHEMA, Row, counted, read_file
+from harness.leases.decisions import Decisions, decide
 from harness.paths import Root
-from harness.records import SCHEMA, Row, counted, read_file
-from harness.report import Counted
-from harness.row_table import RowTable
+from harness.reports.episode_table import CountedEpisodes, EpisodeTable
+from harness.reports.report import Counted
+from harness.reports.row_table import RowTable
 from tests.lease.world import manifest, row
 from tests.report.handmade import HandMade
 
@@ -191,8 +191,8 @@ MILLION = """
 import resource, sys, time
 from pathlib import Path
 from harness.paths import Root
-from harness.report import tables
-from harness.results import RunReader
+from harness.reports.report import tables
+from harness.reports.results import RunReader
 began = time.process_time()
 results = RunReader(Root(Path(sys.argv[1])).run("big")).gather()
 found = results.configs["clean"]

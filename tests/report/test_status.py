@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness import node_words, status_page
 from harness.errors import RollpoolError
-from harness.heartbeat import Heartbeat, Process
-from harness.status import CellStatus, StatusReader
+from harness.leases.heartbeat import Heartbeat, Process
+from harness.nodes import node_words
+from harness.reports import status_page
+from harness.reports.status import CellStatus, StatusReader
 from tests.report.handmade import HandMade
 
 NOW = 1_000_000.0

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import population
 from harness.errors import RollpoolError
-from harness.organize import organize
 from harness.paths import Root
-from harness.population import Cell
+from harness.reports.organize import organize
+from harness.runs import population
+from harness.runs.population import Cell
 from tests.report.handmade import HandMade
 
 BEGAN = 1_764_440_000  # 2025-11-29 18:13:20 UTC

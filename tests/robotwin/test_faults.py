@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.episode import run_episode
+from harness.episodes.episode import run_episode
 from harness.errors import RollpoolError
 from harness.simulators.contract import Episode
 from harness.simulators.robotwin.adapter import RoboTwin

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from harness.episode import run_episode
+from harness.episodes.episode import run_episode
 from harness.errors import RollpoolError
 from harness.paths import CODE
 from harness.policies import load_policy

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from harness.paths import Root
-from harness.population import Cell, load
-from harness.simulator_process import SimulatorProcess
+from harness.runs.population import Cell, load
 from harness.simulators.contract import Episode
+from harness.workers.simulator_process import SimulatorProcess
 from tests.e2e.conftest import Home
 from tests.robotwin.conftest import CLASSIC, CUP, ROBOPRO
 

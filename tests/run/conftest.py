@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.foundations.settings import Settings, resolve
 from harness.paths import Root
-from harness.population import Cell
-from harness.settings import Settings, resolve
+from harness.runs.population import Cell
 
 TASKS = {"study": ["put_cup_in_box", "press_bell"], "office": ["open_drawer"]}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
-from harness.identity import checkpoint_digest, code_hash
+from harness.foundations.identity import checkpoint_digest, code_hash
 
 MIB = 2**20
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness import population
 from harness.errors import RollpoolError
 from harness.paths import Root, RunPaths
-from harness.population import Cell, Manifest
+from harness.runs import population
+from harness.runs.population import Cell, Manifest
 
 CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
 

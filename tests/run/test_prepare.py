@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.atomic import publish_once
 from harness.errors import RollpoolError
+from harness.foundations.atomic import publish_once
+from harness.foundations.settings import Settings
 from harness.paths import Root, RunPaths
-from harness.population import Cell, selected_positions
-from harness.prepare import install_queue, prepare, read_bank, read_cells, read_queue
-from harness.settings import Settings
+from harness.runs.population import Cell, selected_positions
+from harness.runs.prepare import install_queue, prepare, read_bank, read_cells, read_queue
 
 Launch = Callable[..., Settings]
 WriteBank = Callable[..., Path]
@@ -110,7 +110,7 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
                 raise Interrupted
             return publish_once(file, data)
 
-        monkeypatch.setattr("harness.population.publish_once", stopping)
+        monkeypatch.setattr("harness.runs.population.publish_once", stopping)
         try:
             prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
         except Interrupted:

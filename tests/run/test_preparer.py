@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.heartbeat import Heartbeat, WorkerId
-from harness.lease import RELEASED, Claim, LeaseBook
+from harness.leases.heartbeat import Heartbeat, WorkerId
+from harness.leases.lease import RELEASED, Claim, LeaseBook
 from harness.paths import RunPaths
-from harness.preparer import Piece, Preparer
+from harness.runs.preparer import Piece, Preparer
 
 TTL = 1.0
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
+from harness.foundations.settings import Settings, resolve
 from harness.paths import Root
-from harness.run import (
+from harness.runs.run import (
     Run,
     budgets,
     checkpoint_name,
@@ -20,7 +21,6 @@ from harness.run import (
     refuse_other_code,
     refuse_other_weights,
 )
-from harness.settings import Settings, resolve
 
 Launch = Callable[..., Settings]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness import population, sealing
 from harness.errors import RollpoolError
+from harness.foundations.settings import Settings
 from harness.paths import Root, RunPaths
-from harness.population import Cell
-from harness.prepare import prepare
-from harness.preparer import Preparer
-from harness.sealing import Parts, Sealing
-from harness.settings import Settings
+from harness.runs import population, sealing
+from harness.runs.population import Cell
+from harness.runs.prepare import prepare
+from harness.runs.preparer import Preparer
+from harness.runs.sealing import Parts, Sealing
 
 Launch = Callable[..., Settings]
 CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.records import Row, counted, read_rows
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, RunPaths
-from harness.records import Row, counted, read_rows
-from harness.variables import VARIABLES
 from tests.slurm.cluster import Cluster, unavailable
 
 #: Far beyond what anything here takes on a machine that is busy with other things.

@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 
-from harness.population import Cell
-from harness.sealing import work_name
+from harness.runs.population import Cell
+from harness.runs.sealing import work_name
 from tests.slurm.conftest import BLOCK, DEADLINE_S, SEEDS, Outcomes, Pool, wait_for
 
 pytestmark = pytest.mark.slow

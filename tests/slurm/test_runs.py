@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.records import Row
+from harness.foundations.records import Row
 from tests.slurm.conftest import BLOCK, DEADLINE_S, Pool, wait_for
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
     def simulators() -> int:
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if b"harness.simulator_client" in (process / "cmdline").read_bytes():
+                if b"harness.episodes.simulator_client" in (process / "cmdline").read_bytes():
                     text = (process / "environ").read_text()
                     environ = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
                     if environ.get("STUDY_RUN") == "pins" and "MUJOCO_EGL_DEVICE_ID" in environ:

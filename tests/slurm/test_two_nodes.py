@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from harness import servers
+from harness.runs import servers
 from tests.slurm.conftest import BLOCK, DEADLINE_S, SEEDS, Pool, wait_for
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.node_store import Store
-from harness.staging import Item
+from harness.nodes.node_store import Store
+from harness.nodes.staging import Item
 
 
 class Node:

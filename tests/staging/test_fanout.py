@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import trees
-from harness.fanout import pack
-from harness.staging import Item, Job, stage
+from harness.foundations import trees
+from harness.nodes.fanout import pack
+from harness.nodes.staging import Item, Job, stage
 
 from .conftest import Node
 

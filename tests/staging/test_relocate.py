@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
-from harness.relocate import environment_of, relocate, swap_sapien
-from harness.stage_plan import _environment
-from harness.staging import stage
+from harness.nodes.relocate import environment_of, relocate, swap_sapien
+from harness.nodes.stage_plan import _environment
+from harness.nodes.staging import stage
 
 from .conftest import Node
 

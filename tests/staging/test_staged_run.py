@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.foundations.records import Row, read_rows
+from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
-from harness.records import Row, read_rows
-from harness.variables import VARIABLES
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 120.0

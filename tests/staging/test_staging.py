@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness import node_store, staging
 from harness.errors import RollpoolError
-from harness.node_store import Store, choose_folder, file_system
-from harness.staging import Item, Staged, stage
+from harness.nodes import node_store, staging
+from harness.nodes.node_store import Store, choose_folder, file_system
+from harness.nodes.staging import Item, Staged, stage
 
 from .conftest import Node
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RollpoolError
-from harness.trees import copy_tree, digests, read_tree
+from harness.foundations.trees import copy_tree, digests, read_tree
 
 NAMES = st.text("abc/", min_size=1, max_size=8).filter(
     lambda name: all(name.split("/")) and not name.startswith("/")

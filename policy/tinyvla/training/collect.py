@@ -26,8 +26,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from harness.model_client import ModelClient
-from harness.rendering import driver_environment
+from harness.episodes.rendering import driver_environment
+from harness.inference.model_client import ModelClient
 from harness.simulators import load, rendering_options
 from harness.simulators.contract import Episode, Observation
 from harness.simulators.tabletop import instructions

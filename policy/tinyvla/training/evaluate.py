@@ -18,10 +18,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from harness.episode import run_episode
-from harness.model_client import ModelClient
-from harness.rendering import driver_environment
-from harness.report import wilson
+from harness.episodes.episode import run_episode
+from harness.episodes.rendering import driver_environment
+from harness.inference.model_client import ModelClient
+from harness.reports.report import wilson
 from harness.simulators import load, rendering_options
 from harness.simulators.contract import Episode
 

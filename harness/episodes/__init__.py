@@ -1,0 +1,1 @@
+"""The simulator's side: one episode, its pictures and its video."""

@@ -1,0 +1,296 @@
+"""The process around a simulator: JSON lines of requests in, answers and progress out.
+
+Runs in the simulator's own Python as ``python -m harness.episodes.simulator_client --channel FD
+...``; the messages are those of DESIGN.md, "Processes and channels". Promises: whatever an episode
+does short of ending the process is an answer on the channel; the process ends when the channel
+closes. What the simulator prints goes to stdout and stderr, a log file. SIGUSR1 prints every
+thread's stack there (asked for before a hung simulator is killed), and so does a crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.episodes.channel import Channel, ChannelClosed
+from harness.episodes.conformance import PARTS, own_actions
+from harness.episodes.episode import PROGRESS_S, error_result, experts_chunk, run_episode
+from harness.episodes.recycling import Recycling
+from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
+from harness.inference.model_client import ModelClient
+from harness.inference.model_listener import ModelListener
+from harness.simulators import load
+from harness.simulators.contract import DEMO, Episode, Simulator, native
+
+#: An answer of the model server, a cold first inference included, where the worker says nothing
+#: else: it does, so that its STALL_TIMEOUT is what decides.
+ANSWER_DEADLINE_S = 300.0
+#: The worker names a server that listens: one that does not answer has died meanwhile.
+CONNECT_DEADLINE_S = 10.0
+#: Reversed roles: for a model whose connection broke to come back, within an episode's lease.
+RETURN_DEADLINE_S = 20.0
+_EXPERT_CHUNK = 30
+
+
+class SimulatorClient:
+    """Answers the worker's requests with one simulator, one at a time."""
+
+    def __init__(
+        self, sim: Simulator, channel: Channel, ffmpeg: str | None = None, video_camera: str = DEMO,
+        recycling: Recycling | None = None,
+    ) -> None:  # fmt: skip
+        self._sim, self._channel, self._recycling = sim, channel, recycling or Recycling()
+        self._ffmpeg, self._video_camera = ffmpeg, video_camera
+        self._model: ModelClient | None = None
+        self._server: tuple[Any, ...] = ()
+        self._listener: ModelListener | None = None
+        self._reported_at = 0.0
+
+    def serve(self) -> None:
+        """Until told to quit, or recycled. Raises ChannelClosed when the worker is gone."""
+        answers = {
+            "describe": self._describe,
+            "seal": self._seal,
+            "check": self._check,
+            "probe": self._probe,
+            "conform": self._conform,
+            "run": self._run,
+            "listen": self._listen,
+            "await": self._await_model,
+        }
+        self._channel.send({"say": "ready", "versions": dict(self._sim.versions())})
+        while True:
+            request = self._channel.receive(None)
+            if request is None or request.get("do") == "quit":
+                return
+            try:
+                answer = answers[request["do"]](request)
+            except ChannelClosed:
+                raise
+            except RollpoolError as error:
+                answer = {"say": "refused", "message": str(error)}
+            except Exception as error:  # the simulator's own, outside an episode
+                traceback.print_exc()
+                answer = {"say": "refused", "message": f"{type(error).__name__}: {error}"}
+            why = self._recycling.due() if request["do"] == "run" else ""
+            self._channel.send({**answer, "leaves": True} if why else answer)
+            if why:
+                print(f"simulator client: ends, to begin anew: {why}", flush=True)
+                return
+
+    def _describe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        sim = self._sim
+        cells = sim.cells()
+        scenes = dict.fromkeys(scene for scene, _ in cells)
+        return {
+            "say": "described",
+            "name": sim.name,
+            "action_kinds": {kind: asdict(space) for kind, space in sim.action_kinds.items()},
+            "cameras": list(sim.cameras),
+            "control_hz": float(sim.control_hz),
+            "cells": [list(cell) for cell in cells],
+            "task_configs": {scene: list(sim.task_configs(scene)) for scene in scenes},
+            "versions": dict(sim.versions()),
+        }
+
+    def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("seed", "instruction", "reset", "fingerprint")
+        limit = self._sim.step_limit(request["task"], request["task_config"])
+        lines = [
+            {name: getattr(episode, name) for name in names} | {"step_limit": limit}
+            for episode in self._sealed(request, "seal")
+        ]
+        return {"say": "sealed", "episodes": lines}
+
+    def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        names, verdicts = (request["scene"], request["task"], request["task_config"]), []
+        for count, seed in enumerate(request["seeds"]):
+            verdict = self._sim.solvable(Episode(*names, int(seed), instruction=""))
+            if verdict is None:
+                sealed = self._sealed({**request, "seeds": [seed]}, "check")
+                verdict = self._expert_solves(next(sealed))
+            verdicts.append(bool(verdict))
+            self._progress_now_and_then("check", count + 1)
+        return {"say": "checked", "ok": verdicts}
+
+    def _probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The state after some actions with nothing rendered: the expert's, or where there is none
+        random ones that are the episode's own."""
+        sim, episode = self._sim, Episode(**request["episode"])
+        sim.reset(episode)
+        for done, action in zip(range(request["steps"]), own_actions(sim, episode), strict=False):
+            sim.step(action, native(sim))
+            self._progress_now_and_then("step", done + 1)
+        return {"say": "probed", "state_hash": sim.state_hash()}
+
+    def _conform(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One part of the conformance suite; ``hang`` stands for a step that never ends."""
+        if request["part"] == "hang":
+            self._sim.reset(Episode(**request["episode"]))
+            self._progress("step", 0)
+            while True:
+                signal.pause()
+        return {"say": "conformed", "answer": PARTS[request["part"]](self._sim, request)}
+
+    def _sealed(self, request: Mapping[str, Any], phase: str) -> Iterator[Episode]:
+        scene, task, config = request["scene"], request["task"], request["task_config"]
+        for count, seed in enumerate(request["seeds"]):
+            line = self._sim.seal(scene, task, config, int(seed))
+            yield Episode(
+                *(scene, task, config, int(seed), line["instruction"], dict(line["reset"])),
+                fingerprint=dict(line.get("fingerprint", {})),
+            )
+            self._progress_now_and_then(phase, count + 1)
+
+    def _expert_solves(self, episode: Episode) -> bool:
+        """Whether the expert succeeds, with nothing rendered. A simulator that raises does not
+        have this seed to offer."""
+        sim, steps = self._sim, 0
+        limit = sim.step_limit(episode.task, episode.task_config)
+        try:
+            sim.reset(episode)
+            while steps < limit:
+                for action in experts_chunk(sim, _EXPERT_CHUNK)[: limit - steps]:
+                    steps += 1
+                    if sim.step(action, native(sim)):
+                        return True
+                    if sim.ended():
+                        return False
+                self._progress_now_and_then("step", steps)
+        except ChannelClosed:
+            raise
+        except Exception:  # an unstable scene, a plan that is not found
+            traceback.print_exc()
+        return False
+
+    def _listen(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Reversed roles: from now on models come to this simulator."""
+        if self._listener is None:
+            self._listener = ModelListener(request["host"], request["port"], request["token"])
+        return {"say": "listening", "host": self._listener.host, "port": self._listener.port}
+
+    def _await_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._model is None:
+            self._model = self._accepted(request, request["deadline_s"])
+        return {"say": "met", "hello": self._model.hello}
+
+    def _accepted(self, server: Mapping[str, Any], deadline_s: float) -> ModelClient:
+        assert self._listener is not None, "it was never told to listen"
+        connection, host, port = self._listener.accept(
+            deadline_s, _answer_s(server), lambda: self._progress_now_and_then("await", 0)
+        )
+        return ModelClient(
+            host, port, server["token"], server["session"], _answer_s(server),
+            expect=server["expect"], connection=connection,
+        )  # fmt: skip
+
+    def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        video = request.get("video")
+        episode = Episode(**request["episode"])
+        try:
+            model = self._connected(request["server"])
+        except RollpoolError as error:
+            result = error_result("protocol", str(error), traceback.format_exc())
+            return {"say": "ended", "result": result}
+        result = run_episode(
+            self._sim,
+            model,
+            episode,
+            video=Path(video) if video else None,
+            video_camera=self._video_camera,
+            ffmpeg=self._ffmpeg,
+            only_failures=bool(request.get("only_failures", False)),
+            progress=self._progress,
+        )
+        if result["error"] and result["error"]["kind"] == "protocol":
+            self._disconnect()  # a connection that failed is of no more use
+        return {"say": "ended", "result": result}
+
+    def _connected(self, server: Mapping[str, Any]) -> ModelClient:
+        """The connection of the last episode where it serves, with a session of this one's own."""
+        if self._listener is not None:
+            if self._model is None:
+                self._model = self._accepted(server, RETURN_DEADLINE_S)
+            self._model.session = server["session"]
+            return self._model
+        address = (server["host"], int(server["port"]), server["token"])
+        if self._model is None or self._server != address or self._model.gone():
+            self._disconnect()
+            self._model = ModelClient(
+                *address, server["session"], _answer_s(server),
+                expect=server.get("expect"), connect_s=CONNECT_DEADLINE_S,
+            )  # fmt: skip
+            self._server = address
+        self._model.session = server["session"]
+        return self._model
+
+    def _disconnect(self) -> None:
+        if self._model is not None:
+            self._model.close()
+            self._model = None
+
+    def _progress(self, phase: str, step: int) -> None:
+        self._reported_at = time.monotonic()
+        self._channel.send({"say": "progress", "phase": phase, "step": step})
+
+    def _progress_now_and_then(self, phase: str, step: int) -> None:
+        if time.monotonic() - self._reported_at >= PROGRESS_S:
+            self._progress(phase, step)
+
+
+def _answer_s(server: Mapping[str, Any]) -> float:
+    return float(server.get("answer_s", ANSWER_DEADLINE_S))
+
+
+def main() -> None:
+    """Never returns: a renderer that is destroyed in the wrong order at exit crashes, so the
+    process ends by flush and ``os._exit``."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    status = EXIT_REFUSED
+    try:
+        channel = Channel.inherited(arguments.channel)
+        sim = load(arguments.simulator, **json.loads(arguments.options))
+        recycling = Recycling(arguments.recycle_episodes, arguments.recycle_mb)
+        camera = arguments.video_camera
+        SimulatorClient(sim, channel, arguments.ffmpeg, camera, recycling).serve()
+        status = EXIT_OK
+    except ChannelClosed as closed:
+        print(f"simulator client: {closed}", flush=True)
+        status = EXIT_OK
+    except RollpoolError as error:
+        print(f"simulator client: {error}", file=sys.stderr)
+    except BaseException:  # the traceback is all that a dying process can leave
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="simulator_client", description=__doc__)
+    parser.add_argument("--channel", type=int, required=True, help="an inherited descriptor")
+    parser.add_argument("--simulator", required=True, help="tabletop, or package.module:factory")
+    parser.add_argument("--options", default="{}", help="the simulator's own, as JSON")
+    parser.add_argument("--ffmpeg", help="for videos; without it there are none")
+    parser.add_argument("--video-camera", default=DEMO)
+    parser.add_argument("--recycle-episodes", type=int, help="end after so many")
+    parser.add_argument("--recycle-mb", type=int, help="end after the episode that left so much")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The model's side: a policy behind a socket."""

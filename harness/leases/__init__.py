@@ -1,0 +1,1 @@
+"""Who evaluates what: claims on a shared filesystem (see LEASES.md)."""

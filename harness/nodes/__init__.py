@@ -1,0 +1,1 @@
+"""What a node of a pool needs before it evaluates: checks, copies on its own disk."""

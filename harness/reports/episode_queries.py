@@ -1,0 +1,127 @@
+"""The SQL of ``episode_table``: which row of an episode counts, and what is selected.
+
+Promises: the row that counts is the greatest by ``records.count_key``.
+"""
+
+from __future__ import annotations
+
+from harness.reports.row_queries import LINES
+from harness.stopwatch import PARTS
+
+#: ``best``: the row that counts of each episode, how many rows it has, whether any is an outcome.
+#: ``places``: the distinct cells of rows. ``episodes``: those with an outcome; one counts
+#: that is selected, or of whose cell nothing is sealed.
+TABLES = """
+CREATE TABLE sealed (manifest UBIGINT, selected BIGINT, rank BIGINT);
+CREATE TABLE repeated (manifest UBIGINT, position BIGINT);
+CREATE TABLE places (place UBIGINT, is_sealed BOOLEAN);
+CREATE TABLE best (
+  id BIGINT, tried BIGINT, settled BOOLEAN, manifest UBIGINT, position BIGINT
+);
+CREATE TABLE episodes (
+  place UBIGINT, seed BIGINT, success BOOLEAN, hard_success BOOLEAN, collision BOOLEAN,
+  position BIGINT, manifest UBIGINT, video VARCHAR, rank BIGINT, tried BIGINT,
+  is_selected BOOLEAN, counts BOOLEAN
+);
+INSERT INTO texts VALUES (hash('""'), ['""']);
+"""
+CLEAR = "".join(
+    f"DELETE FROM {table};" for table in ("sealed", "repeated", "places", "best", "episodes")
+)
+SEALED = f"INSERT INTO sealed SELECT hash(v[1]), v[2]::BIGINT, v[3]::BIGINT FROM {LINES}"
+REPEATED = f"INSERT INTO repeated SELECT hash(v[1]), v[2]::BIGINT FROM {LINES}"
+
+CURRENT = """
+FROM rows LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
+"""
+# One number in the order of ``records.count_key``: comparing rows would keep each in memory.
+_KEY = """
+(success IS NOT NULL)::INT::HUGEINT * (1::HUGEINT << 100) + (attempt::HUGEINT << 32) + nth
+"""
+BEST = f"""
+INSERT INTO best
+SELECT max_by(id, key), count(*), bool_or(success IS NOT NULL), manifest, position FROM (
+  SELECT rows.rowid AS id, manifest, position, success, {_KEY} AS key
+  FROM rows JOIN (
+    SELECT worker, row_number() OVER (ORDER BY worker->>'$') AS nth
+    FROM (SELECT DISTINCT worker FROM rows)
+  ) USING (worker)
+  LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
+) GROUP BY manifest, position
+"""
+
+PLACES = """
+SELECT code, words FROM texts SEMI JOIN (SELECT DISTINCT place AS code FROM rows) USING (code)
+"""
+PLACED = f"INSERT INTO places SELECT v[1]::UBIGINT, v[2]::BOOLEAN FROM {LINES}"
+#: The code of a place whose texts no row holds.
+PLACE = "SELECT hash(?, ?, ?)"
+EPISODES = """
+INSERT INTO episodes
+SELECT * EXCLUDE (is_sealed), is_selected OR NOT is_sealed FROM (
+  SELECT place, seed, success, hard_success, collision, rows.position, rows.manifest, video, rank,
+    tried, rows.position < coalesce(selected, 0) AND repeated.position IS NULL AS is_selected,
+    is_sealed
+  FROM rows JOIN best ON rows.rowid = best.id JOIN places USING (place)
+  LEFT JOIN sealed ON sealed.manifest = rows.manifest
+  LEFT JOIN repeated ON repeated.manifest = rows.manifest AND repeated.position = rows.position
+  WHERE settled
+)
+"""
+ADDED = f"""
+INSERT INTO episodes SELECT v[1]::UBIGINT, v[2]::BIGINT, v[3]::BOOLEAN, v[4]::BOOLEAN,
+  v[5]::BOOLEAN, 0, hash('""'), v[6], NULL, 1, false, true FROM {LINES}
+"""
+
+TALLIES = """
+SELECT place, count(*), count(*) FILTER (success), count(*) FILTER (hard_success),
+  count(hard_success), count(*) FILTER (collision), count(collision)
+FROM episodes WHERE counts GROUP BY place
+"""
+LOOSE = "SELECT DISTINCT place FROM episodes WHERE counts AND NOT is_selected"
+STRAYS = "SELECT coalesce(sum(tried), 0) FROM episodes WHERE NOT counts"
+#: Outcomes of episodes that have another one, which counts.
+REPEATS = f"""
+SELECT (SELECT count(*) {CURRENT} AND success IS NOT NULL)
+  - (SELECT count(*) FROM best WHERE settled)
+"""
+MISSING = """
+SELECT rank, position
+FROM (SELECT manifest, rank, unnest(range(selected)) AS position FROM sealed)
+ANTI JOIN best USING (manifest, position) ANTI JOIN repeated USING (manifest, position)
+ORDER BY rank, position
+"""
+ERRORS = """
+SELECT of_manifest.words[1]->>'$', position, attempt, worker->>'$', host->>'$',
+  of_place.words[1]->>'$', of_place.words[2]->>'$', of_place.words[3]->>'$', seed, error, tried
+FROM rows JOIN best USING (manifest, position) LEFT JOIN floors USING (manifest, position)
+JOIN texts AS of_manifest ON of_manifest.code = manifest
+JOIN texts AS of_place ON of_place.code = place
+WHERE NOT settled AND attempt > coalesce(floor, 0)
+"""
+
+_STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
+PROFILES = f"""
+SELECT place, {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
+FROM (SELECT place, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
+      AND profile <> '{{}}') GROUP BY place
+"""
+IDENTITIES = f"""
+SELECT words FROM texts SEMI JOIN (SELECT DISTINCT identity AS code {CURRENT}) USING (code)
+"""
+
+#: The counted episodes of some places, in the order of a report.
+ORDERED = f"""
+FROM episodes JOIN texts ON code = manifest JOIN (
+  SELECT v[1]::UBIGINT AS place, v[2] AS head, v[3]::BIGINT AS nth FROM {LINES}
+) USING (place) WHERE counts
+"""
+IN_ORDER = "ORDER BY nth, seed, position, rank NULLS LAST, manifest"
+EPISODE = "nth, seed, success, hard_success, collision, position, words[1]->>'$', video->>'$'"
+#: An episode as JSON; ``head`` is that of its place.
+EPISODE_JSON = """
+concat(head, ', "seed": ', seed, ', "success": ', success,
+  ', "hard_success": ', coalesce(hard_success::VARCHAR, 'null'),
+  ', "collision": ', coalesce(collision::VARCHAR, 'null'), ', "position": ', position,
+  ', "manifest": ', words[1], ', "video": ', coalesce(video, 'null'), '}')
+"""

@@ -1,0 +1,216 @@
+"""The episodes of a run, each by the row that counts; a million rows come to half a million of them
+in a second.
+
+Promises: which row counts is what ``records.counted`` says; an episode is counted where the run has
+selected it, or where nothing of its cell is sealed; it is counted once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from harness.reports import episode_queries as sql
+from harness.reports.report import Counted, Place, Rate, Tally
+from harness.reports.row_queries import IDENTITY
+from harness.reports.row_table import RowTable
+from harness.runs.population import Manifest
+from harness.stopwatch import PARTS
+
+_FETCH = 4096
+
+
+class Attempt(NamedTuple):
+    """A row of an episode that has none but errors."""
+
+    manifest: str
+    position: int
+    attempt: int
+    worker: str
+    host: str
+    scene: str
+    task: str
+    task_config: str
+    seed: int
+    error: Mapping[str, Any]
+    rows: int  # of its episode, itself included
+
+
+class EpisodeTable:
+    """What ``rows`` come to, as of the last ``refresh``."""
+
+    def __init__(self, rows: RowTable) -> None:
+        self.rows = rows
+        self._db = rows.db
+        self._manifests: list[str] = []
+        self._places: dict[int, Place] = {}  # by their codes
+        self._db.execute(sql.TABLES)
+
+    def refresh(self, manifests: Sequence[Manifest]) -> None:
+        """Count the rows that are there now.
+
+        Args:
+            manifests: those of the run, in its order.
+        """
+        self._db.execute(sql.CLEAR)
+        self._manifests = [manifest.hash for manifest in manifests]
+        sealed = [(_text(m.hash), m.selected, rank) for rank, m in enumerate(manifests)]
+        self._insert(sql.SEALED, sealed)
+        self._insert(sql.REPEATED, [(_text(m.hash), p) for m in manifests for p in m.repeated])
+        self._db.execute(sql.BEST)
+        cells = {(m.cell.task, m.cell.task_config) for m in manifests}
+        self._places = {
+            code: Place(*map(json.loads, words)) for code, words in self._all(sql.PLACES)
+        }
+        places = self._places.items()
+        self._insert(sql.PLACED, [(code, (p.task, p.task_config) in cells) for code, p in places])
+        self._db.execute(sql.EPISODES)
+
+    def add(self, episodes: Iterable[Counted]) -> None:
+        """Count episodes whose rows are another tool's."""
+        codes = {place: code for code, place in self._places.items()}
+        values = []
+        for e in episodes:
+            place = Place(e.scene, e.task, e.task_config)
+            if place not in codes:
+                codes[place] = self._one(sql.PLACE, *map(_text, place))
+            video = None if e.video is None else _text(e.video)
+            values.append((codes[place], e.seed, e.success, e.hard_success, e.collision, video))
+        self._places = {code: place for place, code in codes.items()}
+        self._insert(sql.ADDED, values)
+
+    def tallies(self) -> dict[Place, Tally]:
+        """The counted episodes of each place."""
+        found = {}
+        for code, n, hits, hard, hard_n, collisions, collision_n in self._all(sql.TALLIES):
+            rates = Rate(hits, n), Rate(hard, hard_n), Rate(collisions, collision_n)
+            found[self._places[code]] = Tally(*rates)
+        return found
+
+    def loose(self) -> set[Place]:
+        """The places of which episodes count because nothing is sealed there."""
+        return {self._places[code] for (code,) in self._all(sql.LOOSE)}
+
+    def strays(self) -> int:
+        """How many rows are of episodes with an outcome that the run has not selected."""
+        return int(self._one(sql.STRAYS))
+
+    def repeats(self) -> int:
+        """How many outcomes are of episodes that have another one."""
+        return int(self._one(sql.REPEATS))
+
+    def missing(self) -> dict[str, list[int]]:
+        """Manifest -> its selected positions of which there is no row."""
+        found: dict[str, list[int]] = {}
+        for rank, position in self._all(sql.MISSING):
+            found.setdefault(self._manifests[rank], []).append(position)
+        return found
+
+    def errors(self) -> dict[str, dict[int, list[Attempt]]]:
+        """Manifest -> position -> all rows of the episodes that have none but errors."""
+        found: dict[str, dict[int, list[Attempt]]] = {}
+        for *values, error, tried in self._all(sql.ERRORS):
+            row = Attempt._make([*values, json.loads(error), tried])
+            found.setdefault(row.manifest, {}).setdefault(row.position, []).append(row)
+        return found
+
+    def profiles(self) -> Iterator[tuple[Place, dict[str, float]]]:
+        """Each place with the seconds by part of all its rows, errors too."""
+        found = {self._places[code]: seconds for code, *seconds in self._all(sql.PROFILES)}
+        for place, seconds in sorted(found.items()):
+            yield place, dict(zip(PARTS, seconds, strict=True))
+
+    def older(self) -> int:
+        """How many rows belong to an earlier generation."""
+        current = self._one(f"SELECT count(*) {sql.CURRENT}")
+        return int(self._one("SELECT count(*) FROM rows") - current)
+
+    def identities(self) -> dict[str, set[str]]:
+        """The distinct policies, checkpoints (JSON), simulators, settings and code of all rows."""
+        rows = [words for (words,) in self._all(sql.IDENTITIES)]
+        found = {name: {words[k] for words in rows} for k, name in enumerate(IDENTITY)}
+        checkpoints = found.pop("checkpoint")
+        return {name: set(map(json.loads, texts)) for name, texts in found.items()} | {
+            "checkpoint": checkpoints
+        }
+
+    def pace(self, now: float, window: float) -> tuple[int, float | None]:
+        """Episodes with an outcome that ended in the ``window`` seconds before ``now``, and when
+        the first of them began."""
+        query = (
+            f"SELECT count(*), min(started) {sql.CURRENT} AND success IS NOT NULL "
+            "AND finished <= ? AND finished > ?"
+        )
+        ((count, began),) = self._all(query, now, now - window)
+        return count, began
+
+    def last_end(self) -> float | None:
+        """When the last episode ended."""
+        end = self._one(f"SELECT max(finished) {sql.CURRENT}")
+        return None if end is None else float(end)
+
+    def stream(
+        self, what: str, places: Iterable[Place], more: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """``what`` of the counted episodes of ``places``, in the order of reports."""
+        codes, order = {place: code for code, place in self._places.items()}, list(places)
+        heads = [json.dumps(place._asdict())[:-1] for place in order]
+        lines = [
+            (codes[p], head, nth) for nth, (p, head) in enumerate(zip(order, heads, strict=True))
+        ]
+        query = f"SELECT {what} {sql.ORDERED} {more} {sql.IN_ORDER}"
+        with self._db.cursor() as cursor:  # others ask the connection meanwhile
+            cursor.execute(query, [json.dumps(lines)])
+            while chunk := cursor.fetchmany(_FETCH):
+                yield from chunk
+
+    def _insert(self, query: str, lines: Sequence[tuple[Any, ...]]) -> None:
+        self._db.execute(query, [json.dumps(lines)])
+
+    def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._db.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._all(query, *values)[0][0]
+
+
+@dataclass(frozen=True)
+class CountedEpisodes:
+    """Those of some places, in the order of a report: by scene, task and seed. They are there until
+    the table is refreshed.
+
+    Attributes:
+        tallies: what they come to, by place.
+    """
+
+    table: EpisodeTable = field(compare=False, repr=False)
+    tallies: dict[Place, Tally] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(tally.success.n for tally in self.tallies.values())
+
+    def __iter__(self) -> Iterator[Counted]:
+        return self._episodes()
+
+    def with_video(self) -> Iterator[Counted]:
+        """Those whose row names a video."""
+        return self._episodes("AND video IS NOT NULL")
+
+    def json_lines(self) -> Iterator[str]:
+        """Each as the JSON of ``Counted``."""
+        return (text for (text,) in self.table.stream(sql.EPISODE_JSON, self._order()))
+
+    def _episodes(self, more: str = "") -> Iterator[Counted]:
+        order = self._order()
+        for at, *values in self.table.stream(sql.EPISODE, order, more):
+            yield Counted(*order[at], *values)
+
+    def _order(self) -> list[Place]:
+        return sorted(self.tallies)
+
+
+def _text(value: str) -> str:
+    """The JSON of a text as DuckDB writes it."""
+    return json.dumps(value, ensure_ascii=False)

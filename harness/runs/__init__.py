@@ -1,0 +1,1 @@
+"""What a run evaluates: its sealed settings and its population."""

@@ -1,0 +1,135 @@
+"""Sealing one cell's bank: which manifest it becomes, whoever of many seals it.
+
+Promises: a bank that is sealed is never sealed again, and one that is sealed elsewhere is taken
+over byte for byte; what slow sealing has come to is recorded as it goes, so whoever dies loses the
+last part alone; of two that seal the same part the first one's lines stand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RollpoolError
+from harness.foundations.atomic import publish_once
+from harness.foundations.records import canonical_json
+from harness.leases.filesystem import Filesystem
+from harness.paths import RunPaths
+from harness.runs import population
+from harness.runs.population import Cell, Manifest
+from harness.runs.preparer import SEAL, Piece, Preparer
+from harness.runs.reuse import Source
+
+#: The manifest's lines of some seeds (``SimulatorProcess.seal``).
+SealLines = Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]]
+
+#: What a death may cost, but for the seeds that one request is about.
+_RECORD_S = 30.0
+#: A request asks for twice as many seeds as the last one, if that took less.
+_QUICK_S = 10.0
+_FIRST_REQUEST, _LAST_REQUEST = 4, 1024
+
+
+def work_name(cell: Cell, seeds: Sequence[int]) -> str:
+    """What the sealing of a bank is called in ``preparing/``."""
+    digest = hashlib.sha256(canonical_json(list(seeds)).encode()).hexdigest()
+    return f"{cell.name}.{SEAL}{digest[:12]}"
+
+
+class Sealing:
+    """The bank ``seeds`` of ``cell`` as shared work (``preparer.Work``).
+
+    Args:
+        source: a manifest of another run to take over instead of asking the simulator.
+        simulator: gives the simulator's name.
+    """
+
+    def __init__(
+        self, paths: RunPaths, preparer: Preparer, cell: Cell, seeds: Sequence[int],
+        seal: SealLines, simulator: Callable[[], str], source: Source | None = None,
+    ) -> None:  # fmt: skip
+        self.cell, self.seeds = cell, seeds
+        self.manifest: Manifest | None = None
+        self._paths, self._preparer, self._source = paths, preparer, source
+        self._name = work_name(cell, seeds)
+        self._seal, self._simulator = seal, simulator
+
+    def over(self) -> bool:
+        if self.manifest is None:
+            self.manifest = self._found()
+        return self.manifest is not None
+
+    def advance(self) -> bool:
+        if self._source is not None:
+            self._preparer.begin()
+            self.manifest = self._source.copy_to(self._paths)
+            return True
+        with self._preparer.piece(self._name, 0, 0, self.over) as piece:
+            if piece is None:
+                return False
+            lines = self._lines(piece)
+            if piece.held():
+                self.manifest = population.seal(self._paths, self.cell, self._simulator(), lines)
+        return True
+
+    def _found(self) -> Manifest | None:
+        """A manifest that begins with these seeds: sealed is sealed, whatever the simulator says
+        today."""
+        for manifest in population.load(self._paths, self.cell):
+            if manifest.episodes.seeds()[: len(self.seeds)] == list(self.seeds):
+                return manifest
+        return None
+
+    def _lines(self, piece: Piece) -> list[Mapping[str, Any]]:
+        """The lines of all seeds, those that are recorded among them."""
+        parts = Parts(self._preparer.folder(self._name))
+        fresh: list[Mapping[str, Any]] = []
+        size, recorded = _FIRST_REQUEST, time.monotonic()
+        while len(parts.lines) + len(fresh) < len(self.seeds):
+            if fresh and time.monotonic() - recorded > _RECORD_S and piece.held():
+                parts.add(fresh)
+                fresh, recorded = [], time.monotonic()
+                continue
+            begin, before = len(parts.lines) + len(fresh), time.monotonic()
+            fresh += self._asked(self.seeds[begin : begin + size])
+            if time.monotonic() - before < _QUICK_S:
+                size = min(2 * size, _LAST_REQUEST)
+        return parts.lines + fresh
+
+    def _asked(self, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        lines = self._seal(self.cell, seeds)
+        if [line["seed"] for line in lines] != list(seeds):
+            raise RollpoolError(
+                f"seal {self.cell.name}", "the simulator sealed other seeds than were asked for",
+                "mend its adapter's `seal`",
+            )  # fmt: skip
+        return lines
+
+
+class Parts:
+    """Lines that were recorded while a bank was sealed, in files ``part<k>.json`` of ``folder``:
+    part k goes on where part k - 1 ends, so of two that write part k the second has to follow the
+    first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lines: list[Mapping[str, Any]] = []
+        self._folder, self._count = folder, 0
+        names = Filesystem().names(folder)
+        while self._next().name in names:
+            self._read()
+
+    def add(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Record ``lines``, or take what somebody else has recorded in their place."""
+        publish_once(self._next(), canonical_json(list(lines)).encode())
+        self._read()
+
+    def _next(self) -> Path:
+        return self._folder / f"part{self._count}.json"
+
+    def _read(self) -> None:
+        self.lines += json.loads(self._next().read_bytes())
+        self._count += 1

@@ -1,0 +1,1 @@
+"""The processes of a run: workers, and what they start."""
