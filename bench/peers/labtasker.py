@@ -32,6 +32,7 @@ class Labtasker:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="labtasker-")
         self._database = Path(self._folder.name) / "server.db"
+        os.chdir(self._folder.name)  # its workers leave a folder where they run
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self._url = f"http://127.0.0.1:{port}"
