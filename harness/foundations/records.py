@@ -84,7 +84,9 @@ class Row:
     def from_json(cls, text: str) -> Row:
         """Read a line. Raises ``RollpoolError`` naming the field that is wrong."""
         try:
-            record = json.loads(text, parse_constant=_finite, parse_float=_finite)
+            record = json.loads(
+                text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_first
+            )
             if _SURROGATE.search(text):  # half a pair is no text; whole ones are
                 json.dumps(record, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
@@ -158,6 +160,11 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not finite")
     return number
+
+
+def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; a key that is given twice counts the first time, as it does for DuckDB."""
+    return dict(reversed(pairs))
 
 
 def _bad(found: str) -> RollpoolError:

@@ -101,8 +101,14 @@ WHERE NOT settled AND attempt > coalesce(floor, 0)
 """
 
 _STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
+
+
+def _seconds(part: str) -> str:
+    return f"coalesce(sum(lap.{part}) FILTER (isfinite(lap.{part})), 0)"
+
+
 PROFILES = f"""
-SELECT place, {", ".join(f"coalesce(sum(lap.{part}), 0)" for part in PARTS)}
+SELECT place, {", ".join(map(_seconds, PARTS))}
 FROM (SELECT place, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
       AND profile <> '{{}}') GROUP BY place
 """

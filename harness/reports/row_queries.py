@@ -1,8 +1,10 @@
 """The SQL of ``row_table``: which lines are rows, and what is kept of one.
 
-Promises: no line passes that ``Row.from_json`` would refuse (one that it accepts may fail to). In
-the table a text is the JSON of it, as DuckDB writes it, so equal texts are equal there, too. What
-many rows have in common is there as a code, a hash of 64 bits, and ``texts`` says once what of.
+Promises: no line passes whose fields ``Row.from_json`` would refuse (one that it accepts may fail
+to). What DuckDB takes for JSON and Python does not, a comma too many, or NaN within a value that is
+no field's own, is not looked for: no row is written so. In the table a text is the JSON of it, as
+DuckDB writes it, so equal texts are equal there, too. What many rows have in common is there as a
+code, a hash of 64 bits, and ``texts`` says once what of.
 """
 
 from __future__ import annotations

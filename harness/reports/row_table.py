@@ -1,9 +1,9 @@
 """All rows of a run in one table: a million of them in seconds.
 
-Promises: which rows are valid is exactly what ``records`` says; a line that is not counted is named
-by file and line. DuckDB reads the files whose every line passes its own, stricter check; any other
-file is read by ``records``. What does not fit into bounded memory goes to a temporary folder; only
-files that have grown are read again.
+Promises: which lines of JSON are valid rows is exactly what ``records`` says; a line that is not
+counted is named by file and line. DuckDB reads the files whose every line passes its own, stricter
+check; any other file is read by ``records``. What does not fit into bounded memory goes to a
+temporary folder; only files that have grown are read again.
 """
 
 from __future__ import annotations

@@ -77,6 +77,8 @@ _LINES = st.one_of(
     st.builds(lambda text: text.replace('"seed":', '"seed":NaN,"was":'), _GOOD),
     st.builds(lambda text: text.replace('"started":0.0', '"started":1e400'), _GOOD),
     st.builds(lambda text: text.replace('"do it"', '"\\ud800"'), _GOOD),
+    _GOOD.map(lambda text: text[:-1] + ',"seed":9,"success":false,"s\\u0065ed":"x"}'),
+    _GOOD.map(lambda text: '{"outcome":"fail","success":false,' + text[1:]),
     _GOOD.map(lambda text: text.replace(":", ":\n", 1)),  # split
     st.sampled_from(["", " ", "null", "[]", "7", "{}", "\u2028"]),
 )  # fmt: skip
@@ -152,6 +154,18 @@ def test_each_value_of_each_field_is_judged_alike(tmp_path: Path) -> None:
     table.refresh(files, Decisions(tmp_path / "decisions"))
     assert sorted(table.problems) == sorted(problems)
     assert table.db.execute("SELECT count(*) FROM rows").fetchall() == [(valid,)]
+
+
+@pytest.mark.parametrize("seconds", ["NaN", "Infinity", "1e400", '"long"', "[1]", "null"])
+def test_seconds_that_are_no_number_are_left_out(tmp_path: Path, seconds: str) -> None:
+    made = [row(BANK, p, 1, "h1-1", "success", "") for p in range(2)]
+    lines = [replace(one, profile={"reset": 1.5, "other": 2.0}).to_json() for one in made]
+    lines[0] = lines[0].replace("1.5", seconds)
+    table = EpisodeTable(RowTable())
+    table.rows.refresh(_write(tmp_path, [(lines, True)]), Decisions(tmp_path / "decisions"))
+    table.refresh([])
+    ((_, found),) = table.profiles()
+    assert (found["reset"], found["other"]) == (1.5, 4.0)
 
 
 def test_first_lines_that_make_a_value_together_cost_nothing(tmp_path: Path) -> None:
