@@ -76,6 +76,8 @@ class Rig:
         for each in self._seats:
             each.spawn()  # they take their time together
         link = self._seats[seat].link
+        if not link.alive() and any(each.playing and each.link is link for each in self._seats):
+            return False  # those that are played on it come to their end first
         loaded = link.alive()
         ready = self._seats[seat].prepare()
         if not loaded and link.alive():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.episodes.episode import error_result
+from harness.errors import RollpoolError
 from harness.foundations.settings import Settings
 from harness.simulators.contract import Episode
 from harness.workers.children import ProcessDied
@@ -42,7 +43,7 @@ class Seat:
         self._make, self._settings, self._clock = make, settings, clock
         self._sim: SimulatorProcess | None = None
         self._watch: Watch | None = None  # of the episode that it plays
-        self._died: ProcessDied | None = None
+        self._died: RollpoolError | None = None
 
     @property
     def playing(self) -> bool:
@@ -70,14 +71,19 @@ class Seat:
         return self._sim.fileno()
 
     def notice(self) -> None:
-        """That a simulator has started, which else would go on having something to say. Raises
-        ``RollpoolError`` where it cannot."""
-        if self._sim is not None and not self.playing:
-            self._sim.started()
+        """That a simulator has started, which else would go on having something to say. Where it
+        cannot, ``prepare`` raises that."""
+        if self._sim is not None and not self.playing and self._died is None:
+            try:
+                self._sim.started()
+            except RollpoolError as died:
+                self._died = died
 
     def spawn(self) -> None:
         """Start a simulator where none lives. Raises ``RollpoolError``."""
-        if not self.playing and (self._sim is None or not self._sim.alive()):
+        sim = self._sim
+        starts = sim is not None and not sim.versions  # if it died over that, so would the next
+        if not self.playing and not starts and (sim is None or not sim.alive()):
             self.close()
             self._sim = self._make()
 
@@ -86,6 +92,8 @@ class Seat:
         ``RollpoolError`` with the process's own words."""
         self.spawn()
         assert self._sim is not None
+        if self._died is not None:
+            raise self._died
         if not self.link.alive():
             self.link.start(self._sim)
         return self._sim.started() and self.link.alive()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from harness.foundations.settings import resolve
 from harness.paths import Root
 from harness.runs.run import Run
 from harness.simulators.contract import Episode
+from harness.workers import children
 from harness.workers.rig import POLL_S, Rig
 from tests.processes.conftest import POINTSIM, episode
 
@@ -180,3 +183,45 @@ def test_a_policy_that_keeps_one_episodes_state_is_refused_to_several(
     rig = make_rig(SIMS_PER_WORKER="2")
     with pytest.raises(RollpoolError, match=r"SIMS_PER_WORKER=2: .*one episode's state"):
         rig.prepare(0)
+
+
+def test_a_server_is_not_started_again_before_what_was_played_on_it_has_ended(
+    make_rig: MakeRig,
+) -> None:
+    rig = make_rig(SIMS_PER_WORKER="2")
+    while not all(rig.prepare(seat) for seat in range(2)):
+        rig.wait(POLL_S)
+    rig.begin(0, episode("never_succeed", 2), 1, None)
+    process: Any = rig._seats[0].link
+    process._process._proc.kill()
+    assert process._process.ends(60.0)
+    assert not rig.prepare(1) and not rig._seats[0].link.alive()
+    ended: dict[int, dict[str, Any]] = {}
+    while not ended:
+        ended = rig.wait(POLL_S)
+    assert "SIGKILL" in ended[0]["error"]["message"]
+    while not rig.prepare(1):
+        rig.wait(POLL_S)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_simulator_that_dies_as_it_starts_is_said_and_not_started_for_ever(
+    make_rig: MakeRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    monkeypatch.setenv("DIES_WITH", str(tmp_path / "now"))
+    rig = make_rig(SIMULATOR="tests.processes.test_rig:dies")
+    assert not rig.prepare(0)
+    (tmp_path / "now").touch()
+    sim = rig._seats[0]._sim
+    assert sim is not None and children.wait_exited(sim.proc, 60.0)
+    if waits:
+        rig.wait(POLL_S)  # says nothing: it may have died of the signal that ends the worker
+    with pytest.raises(RollpoolError, match="it dies as it starts"):
+        rig.prepare(0)
+
+
+def dies(**options: object) -> None:
+    """A simulator that takes its time to start, and then cannot."""
+    while not Path(os.environ["DIES_WITH"]).exists():
+        time.sleep(0.01)
+    raise RuntimeError("it dies as it starts")
