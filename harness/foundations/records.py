@@ -37,6 +37,18 @@ def canonical_json(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
+def read_json(text: str, **how: Any) -> Any:
+    """The value, as ``json.loads`` reads it. ``ValueError`` where it is none, holds half a pair of
+    surrogates, which is no text, or is nested too deeply."""
+    try:
+        value = json.loads(text, **how)
+        if _SURROGATE.search(text):  # whole pairs are text
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One attempt at one episode; ``None`` where nobody can know (a lost worker's steps)."""
@@ -84,12 +96,10 @@ class Row:
     def from_json(cls, text: str) -> Row:
         """Read a line. Raises ``RollpoolError`` naming the field that is wrong."""
         try:
-            record = json.loads(
+            record = read_json(
                 text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_first
             )
-            if _SURROGATE.search(text):  # half a pair is no text; whole ones are
-                json.dumps(record, ensure_ascii=False).encode()
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise _bad(f"not JSON ({error})") from error
         if not isinstance(record, dict):
             raise _bad(f"{type(record).__name__} instead of an object")
@@ -123,7 +133,7 @@ SCHEMA = {
 }
 
 #: Whole numbers in a row are stored in 64 bits by whoever reads many of them.
-_INT_BOUND = 2**63
+INT_BOUND = 2**63
 
 
 def _value(record: Mapping[str, Any], name: str) -> Any:
@@ -137,7 +147,7 @@ def _value(record: Mapping[str, Any], name: str) -> Any:
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise _bad(f"{name!r} is {value!r}, not {wanted}")
-    if isinstance(value, int) and not -_INT_BOUND <= value < _INT_BOUND:
+    if isinstance(value, int) and not -INT_BOUND <= value < INT_BOUND:
         raise _bad(f"{name!r} is {value!r}, beyond 64 bits")
     return value
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from harness.foundations.records import metrics_files
+from harness.foundations.records import metrics_files, read_json
 from harness.leases.budget import Budget
 from harness.leases.decisions import Decisions
 from harness.paths import RunPaths
@@ -181,7 +181,7 @@ def _is_native(file: Path) -> bool:
     with file.open("rb") as lines:
         for line in lines:
             try:
-                record = json.loads(line)
+                record = read_json(line.decode())
             except ValueError:
                 continue
             return not isinstance(record, dict) or "manifest" in record or "seed" not in record
@@ -228,7 +228,8 @@ def _failed(tried: Sequence[Attempt], budget: Budget) -> Hole:
 
 def _logs(error: Mapping[str, Any]) -> tuple[str, ...]:
     """The logs of an error row, the one to read first at the front."""
-    logs = {part: str(log) for part, log in (error.get("logs") or {}).items() if log}
+    known = error.get("logs")
+    logs = {p: str(log) for p, log in known.items() if log} if isinstance(known, dict) else {}
     telling = {"policy": "model", "lost": "worker"}.get(str(error.get("kind")), "simulator")
     return tuple(logs[part] for part in sorted(logs, key=lambda part: (part != telling, part)))
 

@@ -11,7 +11,7 @@ known and some successes not, the rate over the known ones would be too low.
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.errors import RollpoolError
-from harness.foundations.records import files_below
+from harness.foundations.records import INT_BOUND, files_below, read_json
 
 SCENES = ("study", "office", "kitchenl", "kitchens")
 _EPISODES = re.compile(r"_episodes\.jsonl")
@@ -123,14 +123,14 @@ def _lines(path: Path, problems: list[str]) -> Iterator[tuple[int, str]]:
 
 def _is_json(raw: bytes) -> bool:
     try:
-        json.loads(raw)
+        read_json(raw.decode())
     except ValueError:
         return False
     return True
 
 
 def _row(results: Path, path: Path, number: int, line: str, task: str, config: str) -> ForeignRow:
-    fields = json.loads(line)
+    fields = read_json(line)
     if not isinstance(fields, dict):
         raise ValueError("not a JSON object")
     task = _name(fields.get("task") or task, "task")
@@ -139,6 +139,8 @@ def _row(results: Path, path: Path, number: int, line: str, task: str, config: s
     seed, attempt = fields.get("seed"), fields.get("attempt") or 0
     if type(seed) is not int or type(attempt) is not int:
         raise ValueError(f"seed {seed!r} and attempt {attempt!r} must be integers")
+    if not -INT_BOUND <= seed < INT_BOUND:
+        raise ValueError(f"seed {seed!r} is beyond 64 bits")
     success = _flag(fields, "success", required=True)
     return ForeignRow(
         scene=scene,
@@ -181,4 +183,4 @@ def _video(results: Path, path: Path, fields: Mapping[str, Any]) -> str | None:
     if isinstance(fields.get("video"), str):
         return str(fields["video"])
     beside = path.with_name(f"episode{fields.get('episode')}.mp4")
-    return beside.relative_to(results.parent).as_posix() if beside.exists() else None
+    return beside.relative_to(results.parent).as_posix() if os.path.exists(beside) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,42 @@ def test_robopro_episodes(run: HandMade) -> None:
     assert [problem.rpartition("_episodes.jsonl:")[2][0] for problem in results.problems] == [
         "5", "6", "7",
     ]  # fmt: skip
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "field", [f'"seed": {10**30}', '"video": "\\ud800"', f'"more": {DEEP}', '"episode": "a/b"']
+)
+def test_a_line_of_another_tool_that_cannot_be_kept_is_named(run: HandMade, field: str) -> None:
+    run.foreign(
+        "put_cup_in_box/dxvla/bench_demo_study_clean/w0/_metrics.jsonl",
+        {"seed": 1, "success": True},
+        f'{{"seed": 2, "success": true, {field}}}\n',
+        {"seed": 3, "success": True, "episode": "x" * 5000},
+    )
+    results = read(run)
+    assert [episode.seed for episode in results.configs["clean"].counted] == [1, 3]
+    (problem,) = results.problems
+    assert "_metrics.jsonl:2: " in problem
+
+
+def test_a_first_line_that_is_nested_too_deeply_is_named(run: HandMade) -> None:
+    good = run.row(run.seal("study", "put_cup_in_box", [1]), 0)
+    file = run.write(good)
+    file.write_text(f"{DEEP}\n{good.to_json()}\n")
+    results = read(run)
+    assert len(results.configs["clean"].counted) == 1
+    assert [problem.partition(": ")[0] for problem in results.problems] == [f"{file}:1"]
+
+
+@pytest.mark.parametrize("logs", ["a.log", ["a.log"], 3, None])
+def test_an_error_whose_logs_have_no_names_is_a_hole_without_them(run: HandMade, logs: Any) -> None:
+    manifest = run.seal("study", "put_cup_in_box", [1])
+    run.write(run.row(manifest, 0, "error", error={"kind": "crash", "logs": logs}))
+    (hole,) = read(run).configs["clean"].holes
+    assert hole.logs == ()
 
 
 def test_robopro_later_folder_counts(run: HandMade) -> None:
