@@ -96,6 +96,8 @@ class _Draft:
         if lost:
             videos += f"  ({lost} more are named in rows, but their files are gone)"
         files = f"tables    {folder}/results.txt, .csv, .json"
+        if took := tables.profile_line(self.report):
+            files += f"\ntime      {folder}/profile.txt  ({took})"
         return f"{tables.full_text(self.report)}\n{files}\n{videos}"
 
     def _texts(self) -> Iterator[tuple[str, Iterable[str]]]:
@@ -106,6 +108,8 @@ class _Draft:
         yield "results.json", tables.json_parts(self.report, lines, self.remarks)
         for scene in self.report.tasks:
             yield f"{component(scene)}/results.txt", [tables.scene_text(self.report, scene)]
+        if profile := tables.profile_text(self.report):
+            yield "profile.txt", [profile]
         yield from ((name, [text]) for name, text in self.upstream.items())
 
 

@@ -165,7 +165,6 @@ class Report:
             tuple(hole for hole in self.holes if hole.scene == scene),
             tuple(cell for cell in self.unsealed if cell[0] == scene),
             self.identity,
-            {scene: self.profiles.get(scene, {})},
         )
 
 

@@ -21,7 +21,7 @@ from harness.foundations.atomic import write_atomic
 from harness.paths import RunPaths
 
 LEDGER = ".organized.json"
-_TABLES = ("results.txt", "results.csv", "results.json")
+_TABLES = ("results.txt", "results.csv", "results.json", "profile.txt")
 
 #: Size in bytes and modification time in ns: equal in a hard link and in a faithful copy.
 Stamp = list[int]

@@ -34,6 +34,8 @@ missing  selected episodes without any result: in no rate
 """
 #: More holes than this are counted, not listed: results.json has them all.
 LISTED = 20
+#: Parts of the time that the command names.
+LARGEST = 4
 _HEAD = ("SR % [95 %]", "n", "HSR % [95 %]", "n", "CR % [95 %]", "n", "error", "missing", "")
 
 
@@ -41,18 +43,45 @@ def full_text(report: Report) -> str:
     """What the command prints: the tasks of each scene, then the scenes."""
     grids = [f"scene {scene}\n{_scene_grid(report, scene)}" for scene in report.tasks]
     overview = f"all scenes\n{_overview_grid(report)}"
-    return _page(report, "all tasks", *grids, overview, _profiles_of_tasks(report))
+    return _page(report, "all tasks", *grids, overview)
 
 
 def overview_text(report: Report) -> str:
     """``runs/<model>/results.txt``: a line a scene, and TOTAL."""
-    return _page(report, "all scenes", _overview_grid(report), _profiles_of_tasks(report))
+    return _page(report, "all scenes", _overview_grid(report))
 
 
 def scene_text(report: Report, scene: str) -> str:
     """``runs/<model>/<scene>/results.txt``: a line a task, and TOTAL."""
-    only = report.only(scene)
-    return _page(only, f"scene {scene}", _scene_grid(report, scene), _profiles_of_tasks(only))
+    return _page(report.only(scene), f"scene {scene}", _scene_grid(report, scene))
+
+
+def profile_text(report: Report) -> str:
+    """``runs/<model>/profile.txt``: where the time went, a line a task; "" where nobody measured.
+    Apart from the results, which are the same whenever a run is played."""
+    measured = {
+        f"{scene}/{task}": profile
+        for scene, tasks in report.profiles.items()
+        for task, profile in tasks.items()
+    }
+    total = summed(measured.values())
+    parts = [part for part in PARTS if total.get(part)]
+    if not parts:
+        return ""
+    rows = [_profile_row(name, profile, parts) for name, profile in measured.items()]
+    grid = _grid(("task", *parts, "hours", ""), rows, _profile_row("TOTAL", total, parts))
+    return f"where the time went, % of the hours (its parts: harness/DESIGN.md)\n{grid}"
+
+
+def profile_line(report: Report) -> str:
+    """The largest parts of it all; "" where nobody measured."""
+    total = summed(profile for tasks in report.profiles.values() for profile in tasks.values())
+    whole = sum(total.values())
+    if not whole:
+        return ""
+    largest = sorted(total, key=lambda part: -total[part])[:LARGEST]
+    shares = ", ".join(f"{part} {100 * total[part] / whole:.0f} %" for part in largest)
+    return f"{whole / 3600:.3f} worker hours, of them {shares}"
 
 
 def csv_text(report: Report) -> str:
@@ -126,22 +155,6 @@ def _overview_grid(report: Report) -> str:
 def _scene_grid(report: Report, scene: str) -> str:
     rows = [(task, *_cells(tally)) for task, tally in report.tasks[scene].items()]
     return _grid(("task", *_HEAD), rows, ("TOTAL", *_cells(report.scene(scene))))
-
-
-def _profiles_of_tasks(report: Report) -> str:
-    """Where the time went, a line a task; "" where nobody measured."""
-    measured = {
-        f"{scene}/{task}": profile
-        for scene, tasks in report.profiles.items()
-        for task, profile in tasks.items()
-    }
-    total = summed(measured.values())
-    parts = [part for part in PARTS if total.get(part)]
-    if not parts:
-        return ""
-    rows = [_profile_row(name, profile, parts) for name, profile in measured.items()]
-    grid = _grid(("task", *parts, "hours", ""), rows, _profile_row("TOTAL", total, parts))
-    return f"where the time went, % of the hours (its parts: harness/DESIGN.md)\n{grid}"
 
 
 def _profile_row(name: str, profile: Mapping[str, float], parts: Sequence[str]) -> tuple[str, ...]:

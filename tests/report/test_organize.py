@@ -95,11 +95,13 @@ def test_where_the_time_went(run: HandMade) -> None:
         run.row(cup, 2),  # nobody measured
         run.row(bell, 0, profile={"infer": 3240.0, "other": 360.0, "unheard of": 7.0}),
     )
-    quiet(run, "tiny")
+    said: list[str] = []
+    organize(run.root, run.name, "tiny", say=said.append)
     folder = run.root.runs / "tiny"
-    assert TIMES in (folder / "results.txt").read_text()
-    of_scene = (folder / "office" / "results.txt").read_text()
-    assert "office/press_bell   90.0   10.0  1.000" in of_scene and "study" not in of_scene
+    assert (folder / "profile.txt").read_text() == TIMES
+    largest = "infer 47 %, simulate 33 %, render 17 %, other 3 %"
+    assert f"profile.txt  (3.000 worker hours, of them {largest})" in "\n".join(said)
+    assert "hours" not in (folder / "results.txt").read_text()  # equal whenever it is played
     found = json.loads((folder / "results.json").read_text())["profiles"]
     assert found["study"]["put_cup_in_box"]["simulate"] == 3600
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 #: What may differ between two runs of one population: who did it, when, and how long it took.
 _OF_THE_RUN = {
-    "run", "worker", "host", "started", "finished", "wall_s", "policy_s", "video",
+    "run", "worker", "host", "started", "finished", "wall_s", "policy_s", "profile", "video",
 }  # fmt: skip
 
 
