@@ -75,7 +75,7 @@ def _found(run: Run, batch: int, folder: Path) -> dict[str, Any]:
 
     episodes = _episodes(run, batch)
     settings = run.settings.having(
-        EVAL_VIDEO="none", MODEL_SERVER_BIND="127.0.0.1", MODEL_AS_CLIENT=False
+        EVAL_VIDEO="none", MODEL_SERVER_BIND="127.0.0.1", MODEL_AS_CLIENT=False, SIMS_PER_WORKER=1
     )
     apart = replace(run, paths=RunPaths(folder), settings=settings)
     process = model_process(apart, "batch-check", keeps=True)

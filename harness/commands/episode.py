@@ -117,7 +117,7 @@ def _by_itself(
 def _play(run: Run, episode: Episode, video: Path) -> dict[str, Any]:
     from harness.workers.rig import Rig
 
-    rig = Rig(run, "episode")
+    rig = Rig(replace(run, settings=run.settings.having(SIMS_PER_WORKER=1)), "episode")
     try:
         print("starting model server and simulator ...", file=sys.stderr, flush=True)
         wanted = video if run.settings["EVAL_VIDEO"] != "none" else None

@@ -122,6 +122,15 @@ def test_episode_by_hand(rollpool: Rollpool, home: Path) -> None:
     assert (folder / "video.mp4").stat().st_size > 0
 
 
+def test_an_episode_by_hand_needs_one_simulator(
+    rollpool: Rollpool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMS_PER_WORKER", "3")
+    assert rollpool("episode", "plane", "reach_goal", "3", "--video", "none").code == 0
+    folder = home / "runs" / "by_hand" / "plane.reach_goal.seed3"
+    assert [path.name for path in folder.rglob("*.sim?.log")] == ["episode.sim0.log"]
+
+
 def test_episode_in_error_shows_its_traceback(rollpool: Rollpool, home: Path) -> None:
     done = rollpool("episode", "plane", "raise_in_step", "3", "--video", "none", "--out", "here")
     assert done.code == 1
