@@ -8,6 +8,7 @@ temporary folder; only files that have grown are read again.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
@@ -101,7 +102,7 @@ class RowTable:
         self._unused = numbers.stop
         self._numbers.update(zip(files, numbers, strict=True))
         try:
-            self._read([str(source) for source in sources], numbers.start)
+            self._read(sources, numbers.start)
         except duckdb.Error:  # a value that goes on in the next line
             if len(files) == 1:
                 return files
@@ -114,8 +115,8 @@ class RowTable:
         self._learn({number: source for number, source in pairs if number not in bad})
         return suspects
 
-    def _read(self, names: Sequence[str], first: int) -> None:
-        self.db.execute(FILES, [json.dumps(names)])
+    def _read(self, sources: Iterable[Path], first: int) -> None:
+        self.db.execute(FILES, [_named(sources)])
         self.db.execute(FIRST, [first])
         try:
             self.db.execute(READ)
@@ -131,10 +132,10 @@ class RowTable:
                 with source.open("rb") as lines:
                     heads.write(lines.readline().rstrip(b"\n") + b"\n")
             heads.flush()
-            self.db.execute(FILES, [json.dumps([heads.name])])
+            self.db.execute(FILES, [_named([Path(heads.name)])])
             self.db.execute(LEARN)
         if left := self.db.execute(UNKNOWN).fetchall():
-            self.db.execute(FILES, [json.dumps([str(sources[number]) for (number,) in left])])
+            self.db.execute(FILES, [_named(sources[number] for (number,) in left)])
             self.db.execute(LEARN)
 
     def _settle_ties(self) -> None:
@@ -166,6 +167,11 @@ class RowTable:
                 sources[source] = file
             left = self._load(sources)
         assert not left, f"a row that was checked is not readable: {left}"
+
+
+def _named(files: Iterable[Path]) -> str:
+    """Exactly these, for DuckDB, which takes a name for a pattern."""
+    return json.dumps([glob.escape(str(file)) for file in files])
 
 
 def _dispose(db: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[str]) -> None:

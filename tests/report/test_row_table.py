@@ -168,6 +168,19 @@ def test_seconds_that_are_no_number_are_left_out(tmp_path: Path, seconds: str) -
     assert (found["reset"], found["other"]) == (1.5, 4.0)
 
 
+@pytest.mark.parametrize("folder", ["r[12]", "r*", "r?", "**", "r\\*", "r'\"{1,2}"])
+def test_a_file_is_itself_and_no_pattern(tmp_path: Path, folder: str) -> None:
+    table, decisions = EpisodeTable(RowTable()), Decisions(tmp_path / "decisions")
+    files = []
+    for position, name in enumerate((folder, "r1")):
+        (tmp_path / name).mkdir()
+        line = row(BANK, position, 1, "h1-1", "success", "").to_json()
+        files += _write(tmp_path / name, [([line], True)])
+    for chosen in (files[:1], files, files[1:]):
+        table.rows.refresh(chosen, decisions)
+        assert [position for _, position in _of_table(table)] == [files.index(f) for f in chosen]
+
+
 def test_first_lines_that_make_a_value_together_cost_nothing(tmp_path: Path) -> None:
     good = row(BANK, 0, 1, "h1-1", "success", "").to_json()
     files = _write(tmp_path, [(['{"a":', good], True), (["1}", good], True), ([good], True)])
