@@ -12,6 +12,7 @@ another run's report, is refused (``--replace`` allows the latter).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -170,7 +171,7 @@ def _inside(root: Path, video: str | None) -> Path | None:
     if not video or PurePosixPath(video).is_absolute() or ".." in PurePosixPath(video).parts:
         return None
     path = root / video
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None
 
 
 def _say_remarks(results: RunResults, say: Callable[[str], None]) -> None:

@@ -299,6 +299,13 @@ def test_a_video_outside_the_run_is_not_taken(run: HandMade, tmp_path: Path) -> 
     assert not list((run.root.runs / "tiny").rglob("*.mp4"))
 
 
+@pytest.mark.parametrize("video", ["", "x" * 5000, "a\0b", "eval_result"])
+def test_a_video_that_can_be_no_file_is_not_taken(run: HandMade, video: str) -> None:
+    run.write(run.row(run.seal("study", "put_cup_in_box", [1]), 0, video=video))
+    assert quiet(run, "tiny") == EXIT_OK
+    assert not list((run.root.runs / "tiny").rglob("*.mp4"))
+
+
 def test_nothing_to_organize(root: Root) -> None:
     with pytest.raises(RollpoolError, match="no sealed episode and no row"):
         organize(root, "nosuch", "tiny")
