@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,8 +128,7 @@ class Claims:
         if self._clock() - self._read > self._heartbeat.ttl:
             # Rows of a frozen worker come without news in the names.
             self._read = self._clock()
-            for standing in left:
-                standing.load()
+            self._load(left)
         # Asking costs listings in each cell that is left, and many may wait for the same few.
         seconds = min(self._heartbeat.interval, 0.9 + len(left) / 10)
         seconds *= 0.5 + self._chance.random() / 2
@@ -146,10 +145,15 @@ class Claims:
         self._asked = self._clock()
         if not self._news():
             return False
-        for standing in self._standings:
-            if standing.joined:
-                standing.load()
+        self._load(standing for standing in self._standings if standing.joined)
         return True
+
+    def _load(self, standings: Iterable[Standing]) -> None:
+        """Read rows again: of a long queue that takes its time, in which the worker moves and its
+        other seats hold leases."""
+        for standing in standings:
+            standing.load()
+            self._heartbeat.alive()
 
     def may_record(self, batch: Batch) -> bool:
         """Whether the batch is still this worker's. Ask before an episode's row is written; where

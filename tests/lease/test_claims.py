@@ -496,3 +496,23 @@ def test_a_claim_that_is_marked_when_it_is_made_is_nobodys(cluster: Cluster) -> 
 
     worker.fs.mkdir = make_and_mark  # type: ignore[method-assign]
     assert worker.take().attempt == 2
+
+
+def test_a_worker_that_reads_many_rows_again_moves(cluster: Cluster) -> None:
+    """Its other seats hold leases meanwhile."""
+    member = cluster.join(*(manifest(digit, 2) for digit in "abc"))
+
+    def slow() -> list[Row]:
+        member.heartbeat.tick()
+        cluster.now += TTL / 3
+        return member.rows
+
+    for _ in range(6):
+        member.run(member.take())
+    for standing in member.claims._standings:
+        standing._rows = slow
+    member.heartbeat.alive()
+    before = member.heartbeat._counter
+    member.claims._news = lambda: True
+    member.claims._take_news()
+    assert member.heartbeat._counter == before + 3
