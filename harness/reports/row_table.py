@@ -51,9 +51,8 @@ class RowTable:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="rollpool-rows-")
-        self.db = duckdb.connect()
+        self.db = duckdb.connect(config={"temp_directory": f"{self._folder.name}/spilt"})
         self.close = weakref.finalize(self, _dispose, self.db, self._folder)
-        self.db.execute(f"SET temp_directory = '{self._folder.name}/spilt'")
         self.db.execute(f"SET memory_limit = '{_MEMORY}'")
         self.db.execute(f"SET threads = {min(_THREADS, os.cpu_count() or 1)}")
         self.db.execute("SET preserve_insertion_order = false")

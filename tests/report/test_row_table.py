@@ -181,6 +181,18 @@ def test_a_file_is_itself_and_no_pattern(tmp_path: Path, folder: str) -> None:
         assert [position for _, position in _of_table(table)] == [files.index(f) for f in chosen]
 
 
+def test_temporary_files_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aside = tmp_path / "it's [1]*"
+    aside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(aside))
+    table, line = RowTable(), row(BANK, 0, 1, "h1-1", "success", "").to_json()
+    table.refresh(_write(tmp_path, [([line, "bad"], True)]), Decisions(tmp_path / "decisions"))
+    assert len(table.problems) == 1
+    assert table.db.execute("SELECT count(*) FROM rows").fetchall() == [(1,)]
+    (where,) = table.db.execute("SELECT current_setting('temp_directory')").fetchall()[0]
+    assert Path(where).parent.parent == aside
+
+
 def test_first_lines_that_make_a_value_together_cost_nothing(tmp_path: Path) -> None:
     good = row(BANK, 0, 1, "h1-1", "success", "").to_json()
     files = _write(tmp_path, [(['{"a":', good], True), (["1}", good], True), ([good], True)])
