@@ -158,10 +158,12 @@ class Worker:
 
     def _begin(self) -> None:
         """An episode in each seat that has one; one on its last try alone, so that what it does to
-        the model server befalls no other, nor what another does to it."""
+        the model server befalls no other, nor what another does to it. What broke since the seats
+        were looked at costs no episode: its batch is given back."""
         lone = next((player for player in self._players if player.alone), None)
         for player in self._players:
-            if player.batch is not None and not player.playing:
+            idle = player.batch is not None and not player.playing
+            if idle and self._rig.standing(player.seat):
                 others = any(other.playing for other in self._players)
                 if lone is None or (player is lone and not others):
                     player.begin()

@@ -40,3 +40,16 @@ def test_each_batch_is_given_back_whatever_else_fails(
     with pytest.raises(OSError, match="it cannot be done"):
         one._loop()
     assert sorted(done) == [0, 1, 2] and done[0] == 0, "what plays is ended first"
+
+
+@pytest.mark.parametrize("standing", [True, False])
+def test_nothing_is_begun_on_what_broke_while_others_claimed(standing: bool) -> None:
+    begun: list[int] = []
+    player: Any = SimpleNamespace(
+        seat=3, batch="claimed", playing=False, alone=False, begin=lambda: begun.append(3)
+    )
+    one: Any = object.__new__(worker.Worker)
+    one._players = [player]
+    one._rig = SimpleNamespace(standing=lambda seat: standing and seat == 3)
+    one._begin()
+    assert begun == [3] * standing
