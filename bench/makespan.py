@@ -42,10 +42,8 @@ DEADLINE_S = 600.0
 
 
 def measure(effort: Effort) -> Figure:
-    tasks, numbers = (
-        TASKS[: min(len(TASKS), effort.of(len(TASKS) * 10, least=4))],
-        itertools.count(),
-    )
+    tasks = TASKS[: min(len(TASKS), effort.of(len(TASKS) * 10, least=4))]
+    numbers = itertools.count()
     with Scratch() as scratch:
         run = partial(ratio, scratch, numbers, tasks)
         subjects: dict[str, Callable[[], float]] = {

@@ -16,7 +16,6 @@ from harness.wire.arrays import malformed
 from harness.wire.errors import ConnectionLost, RemoteError
 from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, begin_frame, send_frame
 
-CODECS = ("binary", "classic")
 _RETRY_S = 0.2
 
 
