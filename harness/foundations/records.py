@@ -74,7 +74,7 @@ class Row:
     sim_s: float | None = None  # simulated seconds
     wall_s: float | None = None
     policy_s: float | None = None  # waiting for the policy
-    # Seconds since this worker's last row by ``stopwatch.PARTS``; empty where nobody measured.
+    # Seconds since its seat's last row by ``stopwatch.PARTS``; empty where nobody measured.
     profile: Mapping[str, float] = field(default_factory=dict)
     policy: str
     checkpoint: Mapping[str, str]  # name, digest

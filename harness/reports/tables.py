@@ -81,7 +81,7 @@ def profile_line(report: Report) -> str:
         return ""
     largest = sorted(total, key=lambda part: -total[part])[:LARGEST]
     shares = ", ".join(f"{part} {100 * total[part] / whole:.0f} %" for part in largest)
-    return f"{whole / 3600:.3f} worker hours, of them {shares}"
+    return f"{whole / 3600:.3f} hours of simulators, of them {shares}"
 
 
 def csv_text(report: Report) -> str:

@@ -100,7 +100,7 @@ def test_where_the_time_went(run: HandMade) -> None:
     folder = run.root.runs / "tiny"
     assert (folder / "profile.txt").read_text() == TIMES
     largest = "infer 47 %, simulate 33 %, render 17 %, other 3 %"
-    assert f"profile.txt  (3.000 worker hours, of them {largest})" in "\n".join(said)
+    assert f"profile.txt  (3.000 hours of simulators, of them {largest})" in "\n".join(said)
     assert "hours" not in (folder / "results.txt").read_text()  # equal whenever it is played
     found = json.loads((folder / "results.json").read_text())["profiles"]
     assert found["study"]["put_cup_in_box"]["simulate"] == 3600
