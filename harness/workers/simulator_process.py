@@ -165,8 +165,8 @@ class SimulatorProcess:
         only_failures: bool = False,
     ) -> None:
         """Begin; ``poll`` tells how it goes. ``server``: ``{"host", "port", "token", "session",
-        "expect"}``, the session of this episode's own. ``only_failures``: drop the video of
-        a success."""
+        "expect", "answer_s"}``, the session of this episode's own. ``only_failures``: drop the
+        video of a success."""
         self.ready()
         self._video = video
         self._send(
