@@ -75,7 +75,6 @@ def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home, wait_for:
     code, _, err = home.call("prepare", "r", "--queue", str(home.queue("never_succeed")))
     assert code == 0, err
     work = home.start("work", "r", **slow)
-    status = RunPaths(home.path / "runs" / "r")
 
     def busy() -> bool:
         _, out, _ = home.call("status", "r")
@@ -91,7 +90,6 @@ def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home, wait_for:
     logs = {r.error["logs"]["simulator"].split(".")[-2] for r in rows if r.error}
     assert logs == {"sim0", "sim1", "sim2"}
     assert sum(r.error is None for r in rows) == 2 * len(SEEDS)
-    assert servers.published(status, "model") or status.servers.exists()
 
 
 @pytest.mark.slow
