@@ -58,6 +58,10 @@ class Service:
         self._batcher: Batcher | None = None
         if max_batch > 1 and policy.batches:
             self._batcher = Batcher(policy, self._turn, max_batch, max_wait_s)
+        elif max_batch > 1:
+            print(
+                f"MODEL_MAX_BATCH={max_batch}: this policy answers one after the other", flush=True
+            )
 
     def reset(self, session: Session) -> None:
         if not self.policy.resets:

@@ -55,6 +55,17 @@ class ModelLink(Protocol):
     def close(self) -> None: ...
 
 
+def refuse_more_than_one(run: Run, served: Mapping[str, Any]) -> None:
+    """A policy that says in its hello that it keeps one episode's state gets one simulator."""
+    seats = run.settings["SIMS_PER_WORKER"]
+    if seats > 1 and served["exclusive"]:
+        raise RollpoolError(
+            f"SIMS_PER_WORKER={seats}",
+            f"policy {served['policy']!r} keeps one episode's state in itself",
+            "set it to 1, or give the model infer(observation, session)",
+        )
+
+
 class OwnServer:
     """A model server process of this worker's own, on this node."""
 
@@ -71,16 +82,7 @@ class OwnServer:
             served = self._process.start()
             where = (self._process.host, self._process.port)
             servers.publish(self._run.paths, self._name, "model", *where, self._run.id)
-            self._refuse_more_than_one(served)
-
-    def _refuse_more_than_one(self, served: Mapping[str, Any]) -> None:
-        seats = self._run.settings["SIMS_PER_WORKER"]
-        if seats > 1 and served["exclusive"]:
-            raise RollpoolError(
-                f"SIMS_PER_WORKER={seats}",
-                f"policy {served['policy']!r} keeps one episode's state in itself",
-                "set it to 1, or give the model infer(observation, session)",
-            )
+            refuse_more_than_one(self._run, served)
 
     def address(self) -> dict[str, Any]:
         everywhere = self._process.host in servers.EVERYWHERE

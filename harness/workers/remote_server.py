@@ -21,7 +21,7 @@ from harness.inference.model_client import ModelClient
 from harness.runs import servers
 from harness.runs.run import Run
 from harness.runs.servers import Server
-from harness.workers.model_link import expected, server_record
+from harness.workers.model_link import expected, refuse_more_than_one, server_record
 from harness.workers.server_process import START_DEADLINE_S
 from harness.workers.simulator_process import SimulatorProcess
 
@@ -42,7 +42,7 @@ class Look(threading.Thread):
 
     Attributes:
         over: when it was, by ``clock``.
-        clients: of each that answers.
+        hellos: of each that answers.
         refusals: why the others are not to be used.
     """
 
@@ -50,7 +50,7 @@ class Look(threading.Thread):
         super().__init__(name="looking for model servers", daemon=True)
         self._run, self._hosts, self._clock = run, hosts, clock
         self.over = clock()
-        self.clients: dict[Place, int] = {}
+        self.hellos: dict[Place, dict[str, Any]] = {}
         self.refusals: list[str] = []
 
     def run(self) -> None:
@@ -64,7 +64,7 @@ class Look(threading.Thread):
                 self.refusals.append(str(error))
                 continue
             client.close()
-            self.clients[place] = client.hello.get("clients", 0)
+            self.hellos[place] = client.hello
         self.over = self._clock()
 
     def _places(self) -> list[Place]:
@@ -89,13 +89,18 @@ class Choice:
         self._shunned: dict[Place, float] = {}
 
     def take(self) -> Place | None:
-        """The best that answers; None while that is not known, or none does."""
+        """The best that answers; None while that is not known, or none does.
+
+        Raises:
+            RollpoolError: its policy can have one simulator, and this worker has more.
+        """
         if self._look is None or not self._fresh(self._look):
             self._look = Look(self._run, self.hosts, self.clock)
             self._look.start()
-        if self._look.is_alive() or not self._look.clients:
+        if self._look.is_alive() or not self._look.hellos:
             return None
-        best = min(self._look.clients, key=self._rank)
+        best = min(self._look.hellos, key=self._rank)
+        refuse_more_than_one(self._run, self._look.hellos[best])
         self._taken[best] += 1
         return best
 
@@ -117,7 +122,7 @@ class Choice:
         not all take the same."""
         assert self._look is not None
         shunned = self.clock() - self._shunned.get(place, -SHUNNED_S) < SHUNNED_S
-        load = self._look.clients[place] + self._taken[place]
+        load = self._look.hellos[place].get("clients", 0) + self._taken[place]
         return shunned, load, hash((self._worker, place.server.name))
 
 

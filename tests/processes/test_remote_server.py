@@ -28,6 +28,12 @@ class Still:
         return np.zeros((1, 20))
 
 
+class Keeping(Still):
+    """Keeps one episode's state in itself."""
+
+    def reset(self) -> None: ...
+
+
 class Pool:
     """Servers of one run, and a worker that looks for them."""
 
@@ -36,12 +42,12 @@ class Pool:
         (folder / "r").mkdir()
         self.run: Any = SimpleNamespace(
             id="run", paths=RunPaths(folder / "r"), token="secret", identity=IDENTITY,
-            settings={"MODEL_SERVER_HOST": "127.0.0.1", "STALL_TIMEOUT": 1.0},
+            settings={"MODEL_SERVER_HOST": "127.0.0.1", "STALL_TIMEOUT": 1.0, "SIMS_PER_WORKER": 2},
         )  # fmt: skip
 
-    def serve(self, name: str, run: str = "run") -> ModelServer:
+    def serve(self, name: str, run: str = "run", model: Any = None) -> ModelServer:
         settings = {"run": run, "server": name, **IDENTITY}
-        server = self._stack.enter_context(serving(Still(), **settings))
+        server = self._stack.enter_context(serving(model or Still(), **settings))
         servers.publish(self.run.paths, name, "model", server.host, server.port, run)
         return server
 
@@ -105,3 +111,12 @@ def test_where_none_answers_it_says_so(pool: Pool) -> None:
     with pytest.raises(RollpoolError, match="none is published"):
         for _ in range(10):
             link.start(None)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_keeps_one_episode_s_state_is_refused_to_several_simulators(
+    pool: Pool,
+) -> None:
+    pool.serve("one", model=Keeping())
+    (link, _) = pool.links(2)
+    with pytest.raises(RollpoolError, match=r"SIMS_PER_WORKER=2: .* keeps one episode's state"):
+        found(link)
