@@ -13,6 +13,7 @@ import itertools
 import logging
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from types import FrameType
 
@@ -32,6 +33,8 @@ from harness.workers.recorder import Recorder
 from harness.workers.rig import POLL_S, Rig
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: The errors that come of a process's end, and how long the signals of one step may lie apart.
+_OF_A_DEATH, _TOGETHER_S = ("crash", "protocol"), 0.5
 #: Enough to know how long an episode takes, where the job has an end.
 _ROWS_TO_MEASURE = 500
 
@@ -172,14 +175,21 @@ class Worker:
         waiting = (p.patience() for p in self._players if p.batch is None and not p.finished)
         ended = self._rig.wait(min([POLL_S, *waiting]))
         for seat, result in sorted(ended.items(), key=lambda end: end[1]["error"] is not None):
-            if result["error"] and self._signal is not None:
-                # SLURM signals every process of a step: the same TERM ended the simulator.
+            if result["error"] and self._signalled(result["error"]["kind"]):
                 raise Stopped
             if row := self._players[seat].end(result):
                 self._measure(row)
         if ended:
             for player in self._players:
                 player.finished = False
+
+    def _signalled(self, kind: str) -> bool:
+        """SLURM signals every process of a step, in any order: where a process died, the TERM that
+        ended it may come to this one a moment later."""
+        end = time.monotonic() + (_TOGETHER_S if kind in _OF_A_DEATH else 0.0)
+        while self._signal is None and time.monotonic() < end:
+            time.sleep(0.01)
+        return self._signal is not None
 
     def _keep_durations(self) -> None:
         """For later runs, which do without where it cannot be written."""

@@ -190,6 +190,38 @@ def test_a_stopped_run_gives_its_leases_back(home: Home, wait_for: Wait) -> None
     assert all(row.error is None for row in home.rows("stop"))
 
 
+STEPPED = """
+import os
+import subprocess
+from pathlib import Path
+
+class SignalledFirst(Expert):
+    def infer(self, observation):
+        mark = Path(os.environ["EVAL_ROOT"], "signalled")
+        if not mark.exists():
+            mark.touch()
+            wait = f"while kill -0 {os.getpid()} 2>/dev/null; do :; done; kill -TERM {os.getppid()}"
+            subprocess.Popen(["sh", "-c", wait], start_new_session=True)
+            os.kill(os.getpid(), 15)
+        return super().infer(observation)
+
+def get_model(usr_args):
+    return SignalledFirst()
+"""
+
+
+def test_a_signal_that_comes_to_a_child_first_costs_no_episode_a_try(home: Home) -> None:
+    with (home.path / "policy" / "expert" / "deploy_policy.py").open("a") as file:
+        file.write(STEPPED)
+    queue = str(home.queue("reach_goal", seeds=range(1, 3)))
+    assert home.call("prepare", "step", "--queue", queue)[0] == 0
+    assert home.call("work", "step")[0] == 128 + signal.SIGTERM
+    assert home.rows("step") == []
+    code, _, err = home.call("work", "step")
+    assert code == 0, err
+    assert [row.error for row in home.rows("step")] == [None] * 4
+
+
 SWAPPED = """
 import os
 from pathlib import Path
