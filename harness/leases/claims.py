@@ -164,9 +164,8 @@ class Claims:
             return False
         if lapses == self._lapses:
             return True
-        self._heartbeat.beat(
-            seat=self._seat, state="running"
-        )  # before the listing, see _live_again
+        # Before the listing, see _live_again.
+        self._heartbeat.beat(seat=self._seat, state="running")
         book = standing.book
         book.refresh(batch.claim.shard)
         if book.marked(batch.claim, RELEASED) or self._taken(book, batch.claim):

@@ -81,10 +81,7 @@ class Observer:
 
     def look_again(self) -> None:
         """Read at once every record that may have changed: before a judgement is acted upon."""
-        for name in self._fs.names(self._workers):
-            worker, _, suffix = name.rpartition(".")
-            if suffix == "json" and not (worker in self._seen and self._seen[worker].final):
-                self._read(worker)
+        self._read_those(lambda worker: not (worker in self._seen and self._seen[worker].final))
         self._name_owners()
 
     def records(self) -> dict[str, Record]:
@@ -135,9 +132,12 @@ class Observer:
             sighting.unchanged += self._credit(gap, sighting.record["interval"])
         for claim in self._unnamed:
             self._unnamed[claim] += self._credit(gap, self.interval)
+        self._read_those(self._due)
+
+    def _read_those(self, wanted: Callable[[str], bool]) -> None:
         for name in self._fs.names(self._workers):
             worker, _, suffix = name.rpartition(".")
-            if suffix == "json" and self._due(worker):
+            if suffix == "json" and wanted(worker):
                 self._read(worker)
 
     def _due(self, worker: str) -> bool:

@@ -147,12 +147,12 @@ class RemoteServer:
             self._waits_since, self._said = None, False
         elif waited_s >= self._deadline_s:
             found = f"none answers for {self._deadline_s:.0f} s ({self._choice.refusals()})"
-            raise RollpoolError(self._what, found, _TODO)
+            raise RollpoolError(self._what, found, _ADVICE)
         elif waited_s >= _LOOK_S and not self._said:
             self._said = True
             print(
                 f"rollpool: waiting up to {self._deadline_s:.0f} s for {self._what} "
-                f"({self._choice.refusals()}); {_TODO}", file=sys.stderr, flush=True,
+                f"({self._choice.refusals()}); {_ADVICE}", file=sys.stderr, flush=True,
             )  # fmt: skip
 
     def address(self) -> dict[str, Any]:
@@ -183,4 +183,4 @@ class RemoteServer:
         return f"a model server of run {self._run.paths.name!r} on {hosts}"
 
 
-_TODO = "start one there: MODEL_SERVER_BIND=0.0.0.0 rollpool serve RUN"
+_ADVICE = "start one there: MODEL_SERVER_BIND=0.0.0.0 rollpool serve RUN"
