@@ -72,18 +72,23 @@ def _element_type(text: str) -> np.dtype[Any]:
 def rebuild(
     buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
 ) -> np.ndarray:
-    """A read-only view on the bytes of ``buffer`` from ``start`` on."""
+    """A read-only view on the bytes of ``buffer`` from ``start`` on, which may still be on their way:
+    ``check_text`` when they are there."""
     try:
         array: np.ndarray = np.ndarray(shape, dtype, buffer, start)
     except (TypeError, ValueError, OverflowError) as error:
         raise malformed(f"an array of shape {shape}") from error
-    if dtype.kind == "U" and array.size:
-        code = dtype.byteorder + "u4"
-        points: np.ndarray = np.frombuffer(buffer, code, array.nbytes // 4, start)
-        if points.max() > _LAST_CODE_POINT:
-            raise malformed("text that is not Unicode")
     array.flags.writeable = False
     return array
+
+
+def check_text(array: np.ndarray) -> None:
+    """Refuse an array of text in which something is no character: numpy would fail at it later."""
+    if array.dtype.kind != "U" or not array.size:
+        return
+    points = array.reshape(-1).view(array.dtype.byteorder + "u4")
+    if points.max() > _LAST_CODE_POINT:
+        raise malformed("text that is not Unicode")
 
 
 def malformed(found: str) -> ProtocolError:

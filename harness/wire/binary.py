@@ -1,41 +1,54 @@
 """The binary codec: a JSON header, then the arrays' own bytes.
 
-Payload: ``RPB2``, 4-byte big-endian header length, the header, then each array on the next multiple
+Payload: ``RPB3``, 4-byte big-endian header length, the header, then each array on the next multiple
 of 64 bytes from the start of the frame (the payload's length, 4 bytes, comes before it), and so to
-the end. In the header an array is ``{"__array__": index}`` and the top level carries
-``"__arrays__": [{"dtype", "shape"}, ...]``. Decoded arrays are read-only views on the payload:
-nothing is copied.
+the end. In the header an array is ``{"__array__": [dtype, shape]}``; the arrays' bytes lie in the
+order in which the header names them. Decoded arrays are read-only views on the payload: nothing is
+copied.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from harness.wire.arrays import checked, malformed, parse_spec, plain, raw_bytes, rebuild
+from harness.wire.arrays import (
+    check_text,
+    checked,
+    malformed,
+    parse_spec,
+    plain,
+    raw_bytes,
+    rebuild,
+)
 from harness.wire.errors import ProtocolError
 from harness.wire.frames import ALIGNMENT, padding
 
-MAGIC = b"RPB2"
-_REFERENCE, _TABLE = "__array__", "__arrays__"
+MAGIC = b"RPB3"
+_MARK = "__array__"
 _PREFIX = struct.Struct(">4sI")
 _ZEROS = memoryview(bytes(ALIGNMENT))
-_JSON = json.JSONEncoder(separators=(",", ":"))
-#: What JSON knows and holds nothing: most values of a message, so they are passed by quickly.
-_PLAIN = (str, int, float, bool, type(None))
 
 
 def encode(message: dict[str, Any]) -> list[memoryview]:
     """The parts of the payload, arrays uncopied where they are in C order already."""
     arrays: list[np.ndarray] = []
+
+    def described(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays.append(checked(value))
+            return {_MARK: [value.dtype.str, value.shape]}
+        if isinstance(value, np.generic):
+            return plain(value)
+        raise TypeError(f"a value of type {type(value).__name__}")
+
     try:
-        tree = _with_references(message, arrays)
-        tree[_TABLE] = [{"dtype": a.dtype.str, "shape": a.shape} for a in arrays]
-        header = _JSON.encode(tree).encode()
+        _refuse_ambiguous(message.items())
+        header = json.dumps(message, separators=(",", ":"), default=described).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
     end = _PREFIX.size + len(header)
@@ -43,8 +56,9 @@ def encode(message: dict[str, Any]) -> list[memoryview]:
     parts, end = [memoryview(start)], len(start)
     for array in arrays:
         end += array.nbytes
-        parts += [raw_bytes(array), _ZEROS[: padding(end)]]
-        end += padding(end)
+        gap = padding(end)
+        parts += (raw_bytes(array), _ZEROS[:gap])
+        end += gap
     return [part for part in parts if len(part)]
 
 
@@ -60,75 +74,61 @@ def decode(payload: np.ndarray, need: Callable[[int], None] = lambda size: None)
     magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size].data)
     end = _PREFIX.size + header_size
     if magic != MAGIC or end > len(payload):
-        raise malformed("no RPB2 header")
+        raise malformed("no RPB3 header")
     need(end)
+    views = _Views(payload, end)
     try:
-        tree = json.loads(str(payload[_PREFIX.size : end].data, "utf-8"))
+        header = str(payload[_PREFIX.size : end].data, "utf-8")
+        message = json.loads(header, object_hook=views.replace)
     except (ValueError, RecursionError) as error:
         raise malformed(f"header: {error}") from error
-    if not isinstance(tree, dict) or not isinstance(tree.get(_TABLE), list):
-        raise malformed("a header without an array table")
+    if not isinstance(message, dict):
+        raise malformed("a header that is no object")
     need(len(payload))
-    arrays = _arrays(payload, end, tree.pop(_TABLE))
-    if _REFERENCE in tree:
-        raise malformed("a message that is an array")
-    try:
-        _resolve(tree, arrays)
-    except RecursionError as error:
-        raise malformed("a message nested too deeply") from error
-    return tree
+    views.finish()
+    return message
 
 
-def _arrays(payload: np.ndarray, end: int, table: list[Any]) -> list[np.ndarray]:
-    arrays = []
-    for entry in table:
-        if not isinstance(entry, dict):
-            raise malformed("an entry of the array table")
-        dtype, shape, size = parse_spec(entry.get("dtype"), entry.get("shape"))
-        start = end + padding(end)
-        end = start + size
-        if end > len(payload):
+class _Views:
+    """The arrays of ``payload``, one after the other as the header names them, from ``end`` on."""
+
+    def __init__(self, payload: np.ndarray, end: int) -> None:
+        self._payload, self._end = payload, end + padding(end)
+        self._arrays: list[np.ndarray] = []
+
+    def replace(self, fields: dict[str, Any]) -> Any:
+        """An object of the header, or the array that it describes."""
+        if _MARK not in fields:
+            return fields
+        described = fields[_MARK]
+        if len(fields) > 1 or type(described) is not list or len(described) != 2:
+            raise malformed("the description of an array")
+        dtype, shape, size = parse_spec(*described)
+        start, end = self._end, self._end + size
+        if end > len(self._payload):
             raise malformed("arrays larger than the payload")
-        arrays.append(rebuild(payload, dtype, shape, start))
-    end += padding(end)
-    if end != len(payload):
-        raise malformed(f"{len(payload)} bytes instead of {end}")
-    return arrays
+        self._end = end + padding(end)
+        array = rebuild(self._payload, dtype, shape, start)
+        self._arrays.append(array)
+        return array
+
+    def finish(self) -> None:
+        """All of the payload has come."""
+        if self._end != len(self._payload):
+            raise malformed(f"{len(self._payload)} bytes instead of {self._end}")
+        for array in self._arrays:
+            check_text(array)
 
 
-def _with_references(value: Any, arrays: list[np.ndarray]) -> Any:
-    """A JSON tree of ``value``, its arrays appended to ``arrays`` and referred to."""
-    if isinstance(value, np.ndarray):
-        arrays.append(checked(value))
-        return {_REFERENCE: len(arrays) - 1}
-    if isinstance(value, np.generic):
-        return plain(value)
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str) or key in (_REFERENCE, _TABLE):
-                raise unsendable(f"the key {key!r}")
-        return {
-            key: item if type(item) in _PLAIN else _with_references(item, arrays)
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_with_references(item, arrays) for item in value]
-    return value
-
-
-def _resolve(holder: Any, arrays: list[np.ndarray]) -> None:
-    """Put the arrays where ``holder``, an object or a list, and what it holds refer to them."""
-    for key, value in holder.items() if type(holder) is dict else enumerate(holder):
-        if type(value) is dict and _REFERENCE in value:
-            holder[key] = _referred(value[_REFERENCE], arrays)
-        elif type(value) in (dict, list):
-            _resolve(value, arrays)
-
-
-def _referred(index: Any, arrays: list[np.ndarray]) -> np.ndarray:
-    if type(index) is not int or not 0 <= index < len(arrays):
-        raise malformed(f"a reference to array {str(index)[:80]}")
-    return arrays[index]
+def _refuse_ambiguous(items: Iterable[tuple[Any, Any]]) -> None:
+    """JSON would turn other keys into text, and the reserved one into an array, silently."""
+    for key, value in items:
+        if not isinstance(key, str) or key == _MARK:
+            raise unsendable(f"the key {key!r}")
+        if isinstance(value, dict):
+            _refuse_ambiguous(value.items())
+        elif isinstance(value, (list, tuple)):
+            _refuse_ambiguous(("", item) for item in value)
 
 
 def unsendable(found: str) -> ProtocolError:

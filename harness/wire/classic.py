@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.wire.arrays import checked, malformed, parse_spec, plain, rebuild
+from harness.wire.arrays import check_text, checked, malformed, parse_spec, plain, rebuild
 from harness.wire.binary import unsendable
 
 _MARK = "__numpy_array__"
@@ -109,7 +109,9 @@ def _array_or_dict(fields: dict[str, Any]) -> Any:
         raise malformed(f"array data: {error}") from error
     if len(raw) != size:
         raise malformed(f"an array of {len(raw)} bytes where its shape needs {size}")
-    return rebuild(raw, dtype, shape)
+    array = rebuild(raw, dtype, shape)
+    check_text(array)
+    return array
 
 
 def _refuse_ambiguous(value: Any) -> None:

@@ -7,6 +7,8 @@ received into one block of memory, without a copy on the way.
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import struct
 import sys
@@ -26,6 +28,17 @@ _LENGTH = struct.Struct(">I")
 ALIGNMENT = 64
 _VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
 _REUSE_LIMIT = 64 * 1024 * 1024
+
+
+def _bytes_a_wake(system: str, release: str) -> int:
+    """Of a large frame so many bytes are awaited at a time: to wake for each segment takes a fifth
+    longer. Before 4.18 Linux does not make room for so much, and other systems may not."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    able = system == "Linux" and numbers and tuple(map(int, numbers.groups())) >= (4, 18)
+    return 256 * 1024 if able else 1
+
+
+_BYTES_A_WAKE = _bytes_a_wake(os.uname().sysname, os.uname().release)
 
 
 class Deadline:
@@ -102,11 +115,23 @@ class Frame:
     def __init__(self, sock: socket.socket, payload: np.ndarray, deadline: Deadline) -> None:
         self.payload = payload
         self._sock, self._deadline, self._got = sock, deadline, 0
+        self._awaited = 1  # bytes to be there before the kernel says that any are
 
     def need(self, size: int) -> None:
         """Wait until its first ``size`` bytes are there."""
         while self._got < size:
+            self._await(min(size - self._got, _BYTES_A_WAKE))
             self._got += _receive(self._sock, self.payload.data[self._got :], self._deadline)
+        self._await(1)
+
+    def _await(self, count: int) -> None:
+        if count == self._awaited or _BYTES_A_WAKE == 1:
+            return
+        try:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+        except OSError as error:
+            raise _lost(self._deadline.waiting_for, str(error)) from error
+        self._awaited = count
 
     def whole(self) -> np.ndarray:
         """The payload, once all of it is there."""

@@ -119,7 +119,7 @@ def test_without_a_token_a_classic_client_may_skip_hello() -> None:
         assert reply["actions"][0, 0] == 1
 
 
-@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\4RPB2", b"\0\0\0\2[]"])
+@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\4RPB3", b"\0\0\0\2[]"])
 def test_junk_costs_a_connection_and_no_more(junk: bytes) -> None:
     with serving(Counts()) as server:
         with socket.create_connection((server.host, server.port), 10) as stranger:

@@ -131,8 +131,13 @@ def test_garbage_is_refused(codec: str, garbage: bytes) -> None:
         CODECS[codec][1](np.frombuffer(garbage, np.uint8))
 
 
-def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> np.ndarray:
-    header = json.dumps({"type": "ok", "value": value, "__arrays__": list(entries), **more})
+def described(*described: Any, body: bytes = b"", **more: Any) -> np.ndarray:
+    """A payload with one array, described like this, and these bytes for it."""
+    header = json.dumps({"type": "ok", "value": {"__array__": [*described], **more}})
+    return payload_of(header, body)
+
+
+def payload_of(header: str, body: bytes = b"") -> np.ndarray:
     start = binary.MAGIC + len(header).to_bytes(4, "big") + header.encode()
     data = start + bytes(padding(len(start))) + body
     return np.frombuffer(data + bytes(padding(len(data))), np.uint8)
@@ -141,27 +146,29 @@ def table(*entries: Any, body: bytes = b"", value: Any = None, **more: Any) -> n
 @pytest.mark.parametrize(
     "payload",
     [
-        table({"dtype": "|O", "shape": [1]}, body=bytes(8)),
-        table({"dtype": "object", "shape": [1]}, body=bytes(8)),
-        table({"dtype": "<i4,<i4", "shape": [1]}, body=bytes(8)),
-        table({"dtype": "V8", "shape": [1]}, body=bytes(8)),
-        table({"dtype": "<f4", "shape": [-1]}, body=bytes(8)),
-        table({"dtype": "<f4", "shape": [True]}, body=bytes(4)),
-        table({"dtype": "<f4", "shape": [2**62]}, body=bytes(8)),
-        table({"dtype": "<f4", "shape": [0, 2**70]}),
-        table({"dtype": "<f4", "shape": [1] * 33}, body=bytes(4)),
-        table({"dtype": "<f4", "shape": [1]}, body=bytes(65)),
-        table({"dtype": "<U1", "shape": [1]}, body=b"\xff\xff\xff\x7f"),
-        table({"dtype": "<f4", "shape": "1"}, body=bytes(4)),
-        table({"dtype": 4, "shape": [1]}, body=bytes(4)),
-        table("f4"),
-        table(value={"__array__": 0}),
-        table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": -1}),
-        table({"dtype": "<f4", "shape": []}, body=bytes(4), value={"__array__": True}),
+        described("|O", [1], body=bytes(8)),
+        described("object", [1], body=bytes(8)),
+        described("<i4,<i4", [1], body=bytes(8)),
+        described("V8", [1], body=bytes(8)),
+        described("<f4", [-1], body=bytes(8)),
+        described("<f4", [True], body=bytes(4)),
+        described("<f4", [2**62], body=bytes(8)),
+        described("<f4", [0, 2**70]),
+        described("<f4", [1] * 33, body=bytes(4)),
+        described("<f4", [1], body=bytes(65)),
+        described("<f4", [17], body=bytes(64)),
+        described("<U1", [1], body=b"\xff\xff\xff\x7f"),
+        described("<f4", "1", body=bytes(4)),
+        described("<f4", [{"__array__": ["<i8", []]}], body=bytes(128)),
+        described(4, [1], body=bytes(4)),
+        described("<f4", body=bytes(4)),
+        described("<f4", [1], 0, body=bytes(4)),
+        described("<f4", [1], body=bytes(4), more=0),
+        payload_of('{"type": "ok", "value": {"__array__": 0}}'),
+        payload_of('{"__array__": ["<f4", [1]]}', bytes(4)),
+        payload_of("[]"),
         # Arrays on boundaries of the payload, not of the frame: its length may be the same.
-        np.frombuffer(
-            b"RPB1" + table({"dtype": "<f4", "shape": [15]}, body=bytes(60)).tobytes()[4:], np.uint8
-        ),
+        np.frombuffer(b"RPB1" + described("<f4", [15], body=bytes(60)).tobytes()[4:], np.uint8),
         np.frombuffer(binary.MAGIC + b"\xff\xff\xff\xff{}", np.uint8),
         np.frombuffer(binary.MAGIC + (4).to_bytes(4, "big") + "{}".encode("utf-16-le"), np.uint8),
         np.frombuffer(binary.MAGIC + (40000).to_bytes(4, "big") + b"[" * 40000, np.uint8),
@@ -242,7 +249,7 @@ def test_what_cannot_cross_is_refused_at_the_sender(codec: str, value: Any) -> N
 
 @pytest.mark.parametrize(
     ("codec", "key"),
-    [("binary", "__array__"), ("binary", "__arrays__"), ("classic", "__numpy_array__")],
+    [("binary", "__array__"), ("classic", "__numpy_array__")],
 )
 def test_a_key_that_would_read_as_an_array_is_refused(codec: str, key: str) -> None:
     with pytest.raises(ProtocolError, match=key):
@@ -289,6 +296,13 @@ def test_the_header_is_read_while_the_arrays_come() -> None:
     assert_same(binary.decode(payload, need), message)
     assert asked == sorted(asked) and asked[-1] == len(sent)
     assert asked[-2] < len(sent) - 2000
+
+
+def test_a_message_that_holds_itself_is_refused() -> None:
+    message: dict[str, Any] = {"type": "infer"}
+    message["itself"] = [message]
+    with pytest.raises(ProtocolError):
+        binary.encode(message)
 
 
 def test_binary_does_not_copy_what_it_sends() -> None:

@@ -17,7 +17,9 @@ from harness.wire import (
     DeadlinePassed,
     ProtocolError,
     RemoteError,
+    binary,
     connect,
+    frames,
 )
 from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, send_frame
 
@@ -80,7 +82,7 @@ def test_silence_ends_at_the_deadline(pair: Pair) -> None:
 def test_a_frame_that_stops_halfway_ends_at_the_deadline(pair: Pair) -> None:
     client, server = pair
     client.deadline_s = 0.02
-    server.sock.sendall((100).to_bytes(4, "big") + b"RPB2")
+    server.sock.sendall((100).to_bytes(4, "big") + b"RPB3")
     with pytest.raises(DeadlinePassed):
         client.receive(idle_s=5)
 
@@ -92,7 +94,7 @@ def test_a_peer_that_does_not_read_ends_at_the_deadline(pair: Pair) -> None:
         client.send({"type": "infer", "image": np.zeros(64 * 2**20, np.uint8)})
 
 
-@pytest.mark.parametrize("sent", [b"", b"\0\0", (100).to_bytes(4, "big") + b"RPB2"])
+@pytest.mark.parametrize("sent", [b"", b"\0\0", (100).to_bytes(4, "big") + b"RPB3"])
 def test_a_peer_that_goes_away_is_noticed(pair: Pair, sent: bytes) -> None:
     client, server = pair
     server.sock.sendall(sent)
@@ -105,14 +107,62 @@ def test_a_frame_that_makes_no_sense_is_read_to_its_end(pair: Pair) -> None:
     """Else closing would cut off the answer that says so."""
     client, server = pair
     size = 2**20
-    junk = size.to_bytes(4, "big") + b"RPB2" + (2).to_bytes(4, "big") + b"[]"
+    junk = size.to_bytes(4, "big") + b"RPB3" + (2).to_bytes(4, "big") + b"[]"
     thread = threading.Thread(target=client.sock.sendall, args=(junk.ljust(4 + size, b"x"),))
     thread.start()
-    with pytest.raises(ProtocolError, match="array table"):
+    with pytest.raises(ProtocolError, match="no object"):
         server.receive()
     thread.join()
     with pytest.raises(DeadlinePassed):
         server.receive(idle_s=0.01)
+
+
+@pytest.fixture
+def tcp_pair() -> Iterator[Pair]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        left = socket.create_connection(listener.getsockname(), timeout=5)
+        right, _ = listener.accept()
+    with Connection(left, 5) as client, Connection(right, 5) as server:
+        yield client, server
+
+
+@pytest.mark.parametrize("piece", [997, 300_000, 2**20])
+def test_large_frames_are_whole_in_whatever_pieces_they_come(tcp_pair: Pair, piece: int) -> None:
+    """A large frame is awaited in large pieces; its end, and the small frame after it, are none."""
+    client, server = tcp_pair
+    image = np.arange(700_001, dtype=np.uint32)
+    sent = b"".join(binary.encode({"type": "infer", "image": image}))
+    sent = len(sent).to_bytes(4, "big") + sent
+
+    def in_pieces() -> None:
+        for start in range(0, len(sent), piece):
+            client.sock.sendall(sent[start : start + piece])
+
+    for _ in range(2):
+        thread = threading.Thread(target=in_pieces)
+        thread.start()
+        assert (server.receive()["image"] == image).all()
+        thread.join()
+        assert server.sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
+        client.send({"type": "close"})
+        assert server.receive() == {"type": "close"}
+
+
+def test_a_peer_that_goes_away_within_a_large_frame_is_noticed(tcp_pair: Pair) -> None:
+    client, server = tcp_pair
+    client.sock.sendall((2**20).to_bytes(4, "big") + b"RPB3".ljust(1000, b"\0"))
+    client.close()
+    with pytest.raises(ConnectionLost, match="closed"):
+        server.receive()
+
+
+@pytest.mark.parametrize(
+    ("system", "release", "one"),
+    [("Linux", "4.18.0-553.el8", False), ("Linux", "6.1", False), ("Linux", "4.4.0", True),
+     ("Linux", "", True), ("Darwin", "23.1.0", True)],
+)  # fmt: skip
+def test_old_kernels_wake_for_each_segment(system: str, release: str, one: bool) -> None:
+    assert (frames._bytes_a_wake(system, release) == 1) is one
 
 
 def test_a_giant_frame_is_refused_before_memory_is_taken(pair: Pair) -> None:
