@@ -72,7 +72,7 @@ def _element_type(text: str) -> np.dtype[Any]:
 def rebuild(
     buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
 ) -> np.ndarray:
-    """A read-only view on the bytes of ``buffer`` from ``start`` on, which may still be on their way:
+    """A read-only view on the bytes of ``buffer`` from ``start`` on. These may be yet to come:
     ``check_text`` when they are there."""
     try:
         array: np.ndarray = np.ndarray(shape, dtype, buffer, start)
