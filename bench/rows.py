@@ -1,6 +1,6 @@
 """1,000,000 rows in 1,000 files become all tables, beside a bare query of the same files.
 
-500,000 episodes of 40 tasks, each tried twice. Both are processes of their own and timed from
+500,000 episodes of 25 tasks, each tried twice. Both are processes of their own and timed from
 start to end: ``rollpool organize``, and a script that asks DuckDB for the latest row of each
 episode, with typed columns, counted by task. Memory is the highest resident set.
 """
@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from bench import finished
 from bench.measuring import Effort, Figure, Goal, Series, interleaved, ratios
 from bench.scratch import Scratch
-from bench.zero.simulator import TASKS
 from harness.errors import RollpoolError
 
 TITLE = "1,000,000 rows in 1,000 files become tables"
-FILES, ROWS = 1_000, 1_000
+FILES, ROWS, TASKS = 1_000, 1_000, 25
 
 QUERY = """
 import sys, duckdb
@@ -61,13 +60,13 @@ def measure(effort: Effort) -> Figure:
 
 
 def written(scratch: Scratch, effort: Effort) -> None:
-    """Each file holds a block of a task's episodes; each block is there twice, in two attempts."""
-    rows, files = effort.of(ROWS, least=10), effort.of(FILES, least=2 * len(TASKS))
-    blocks = -(-files // (2 * len(TASKS)))
-    run, manifests = scratch.sealed("rows", len(TASKS), blocks * rows)
-    for number in range(files):
+    """Each file holds a block of a task's episodes; each block is there twice, in two attempts, so
+    that none is missing."""
+    rows, blocks = effort.of(ROWS, least=10), effort.of(FILES / TASKS / 2)
+    run, manifests = scratch.sealed("rows", TASKS, blocks * rows)
+    for number in range(2 * TASKS * blocks):
         half, attempt = number // 2, 1 + number % 2
-        manifest, block = manifests[half % len(TASKS)], half // len(TASKS)
+        manifest, block = manifests[half % TASKS], half // TASKS
         positions = range(block * rows, (block + 1) * rows)
         finished.write(run, manifest, f"node-{number}-{number:016x}", positions, attempt)
 

@@ -30,11 +30,14 @@ from harness.workers.server_process import ModelServerProcess
 
 TITLE = "one observation out, one chunk back"
 CHUNK = 30
+#: What a trip takes hangs on where the kernel puts the two ends, which it keeps for a while: many
+#: short turns meet more of its moods.
+TURNS = 4
 POLICY = Path(__file__).parent / "zero" / "policy"
 
 
 def measure(effort: Effort) -> Figure:
-    trips = effort.of(200, least=3)
+    trips = effort.of(200 / TURNS, least=3)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="bench-")))
         raw = RawSocket(*sizes())
@@ -43,7 +46,7 @@ def measure(effort: Effort) -> Figure:
         subjects: dict[str, Callable[[], float]] = {
             "raw socket": lambda: median(raw.trip, trips),
             "rollpool": turn(server, "binary", trips),
-            "classic": turn(server, "classic", max(3, trips // 10)),
+            "classic": turn(server, "classic", 3),
         }
         python = environment.python() if effort.peers else None
         if python:
@@ -51,7 +54,7 @@ def measure(effort: Effort) -> Figure:
             subjects["openpi"] = lambda: float(openpi.ask("median", count=max(3, trips // 4)))
         for warm in subjects.values():
             warm()
-        took = interleaved(subjects, effort.rounds)
+        took = interleaved(subjects, TURNS * effort.rounds)
     goals = [
         Goal("rollpool / raw socket", ratios(took["rollpool"], took["raw socket"]), 1.3),
         Goal("classic / rollpool", ratios(took["classic"], took["rollpool"]), 30, at_most=False),

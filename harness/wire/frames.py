@@ -76,7 +76,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._block = np.empty(0, np.uint8)
+        self._block, self._start = np.empty(0, np.uint8), 0
         self._unshared = sys.getrefcount(self._block)
 
     def take(self, size: int) -> np.ndarray:
@@ -84,11 +84,11 @@ class Memory:
         shared = sys.getrefcount(self._block) > self._unshared
         if shared or len(self._block) < size + ALIGNMENT:
             self._block = np.empty(size + ALIGNMENT, np.uint8)
+            self._start = (_LENGTH.size - self._block.ctypes.data) % ALIGNMENT
         block = self._block
         if size > _REUSE_LIMIT:
             self._block = np.empty(0, np.uint8)
-        start = (_LENGTH.size - block.ctypes.data) % ALIGNMENT
-        return block[start : start + size]
+        return block[self._start : self._start + size]
 
 
 def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadline) -> None:
