@@ -36,7 +36,7 @@ COMMANDS = {
     "serve": ("serve", "this node's model, for simulators on other nodes"),
     "clean": ("clean", "staged copies, old videos, finished leases: what can go, what it frees"),
     "doctor": ("doctor", "check this node: GPU, pictures, simulator, disk, shared folder, ffmpeg"),
-    "batch-check": ("batch_check", "whether a policy's actions depend on who shares its batch"),
+    "batch-check": ("batch_check", "whether results depend on who shares a batch of the policy"),
     "conform": ("conform", "whether a simulator's adapter keeps the contract"),
     "variables": ("variables", "every variable: value, where it comes from, meaning"),
 }

@@ -1,16 +1,14 @@
-"""``rollpool batch-check RUN``: whether the policy's actions depend on who is answered with them.
+"""``rollpool batch-check RUN``: whether actions and outcomes depend on who is answered with them.
 
 A few episodes of the run are played; then all that the policy has seen is asked again, alone and in
-batches. Nothing of the run is touched.
+batches, and the episodes are played again, answered in such batches. Nothing of the run is touched.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-from dataclasses import replace
+from collections.abc import Mapping
 from itertools import chain, islice, zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands.launch import add_flags, add_run, read_settings, warn
@@ -19,13 +17,14 @@ from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 if TYPE_CHECKING:
     from harness.runs.run import Run
     from harness.simulators.contract import Episode
+    from harness.workers.comparing import Compared
 
 _TOLERANCE = 1e-4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--batch", type=int, help="of the compared (MODEL_MAX_BATCH, at least 4)")
+    parser.add_argument("--batch", type=int, help="episodes (MODEL_MAX_BATCH, at least 4)")
     parser.add_argument(
         "--tolerance", type=float, default=_TOLERANCE,
         help=f"a difference of an action that may be ({_TOLERANCE:g})",
@@ -34,29 +33,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 where no action differs by more than the tolerance, else 1."""
+    """0 where no outcome differs, and no action by more than the tolerance; else 1."""
     from harness.runs.run import open_run
+    from harness.workers.comparing import compare
 
     settings = read_settings(arguments)
     joined = open_run(settings.root, settings, create=False)
     warn(joined.warnings)
     batch = arguments.batch or max(4, joined.settings["MODEL_MAX_BATCH"] or 1)
-    with tempfile.TemporaryDirectory(prefix="rollpool-") as folder:
-        found = _found(joined, batch, Path(folder))
-    for line in words(found, joined.identity["policy"], batch):
+    found = compare(joined, _episodes(joined, batch), lambda words: print(words, flush=True))
+    for line in words(found, joined.identity["policy"]):
         print(line)
-    worst = max((one["difference"] for one in found["largest"]), default=0.0)
-    return EXIT_OK if worst <= arguments.tolerance else EXIT_PARTIAL
+    worst = max((one["difference"] for one in found.actions["largest"]), default=0.0)
+    differs = found.outcomes_differ or worst > arguments.tolerance
+    return EXIT_PARTIAL if differs else EXIT_OK
 
 
-def words(found: dict[str, Any], policy: str, batch: int) -> list[str]:
+def words(found: Compared, policy: str) -> list[str]:
     """What was found, in lines."""
-    if not found["batches"]:
+    actions, ends = found.actions, found.ends
+    if not actions["batches"]:
         return [f"policy {policy} answers one simulator after the other: nothing to compare"]
-    apart = found["chunks"] - found["equal"]
-    said = f"{found['chunks']} chunks of policy {policy}, alone and in batches of up to {batch}: "
-    said += f"{found['equal']} equal bit by bit, {apart} not"
-    return [said, *(_line(one) for one in found["largest"])]
+    apart = actions["chunks"] - actions["equal"]
+    said = f"{actions['chunks']} chunks of policy {policy}, alone and in batches of up to "
+    said += f"{len(ends)}: {actions['equal']} equal bit by bit, {apart} not"
+    others = [end for end in ends if end[1]["state_hash"] != end[2]["state_hash"]]
+    played = f"{len(ends)} episodes, alone and in company: {len(ends) - len(others)} end in "
+    played += f"the same state, {len(others)} not"
+    return [said, *map(_line, actions["largest"]), played, *(_end(*end) for end in others)]
 
 
 def _line(one: dict[str, Any]) -> str:
@@ -67,28 +71,10 @@ def _line(one: dict[str, Any]) -> str:
     )
 
 
-def _found(run: Run, batch: int, folder: Path) -> dict[str, Any]:
-    """What ``harness.inference.invariance`` found in as many episodes as a batch has."""
-    from harness.paths import RunPaths
-    from harness.workers.model_link import OwnServer
-    from harness.workers.rig import Rig, model_process
-
-    episodes = _episodes(run, batch)
-    settings = run.settings.having(
-        EVAL_VIDEO="none", MODEL_SERVER_BIND="127.0.0.1", MODEL_AS_CLIENT=False, SIMS_PER_WORKER=1
-    )
-    apart = replace(run, paths=RunPaths(folder), settings=settings)
-    process = model_process(apart, "batch-check", keeps=True)
-    rig = Rig(apart, "batch-check", [OwnServer(apart, "batch-check", process)])
-    try:
-        for number, episode in enumerate(episodes, start=1):
-            print(f"playing {number} of {len(episodes)}: {episode.scene}/{episode.task} "
-                  f"seed {episode.seed}", flush=True)  # fmt: skip
-            if error := rig.play(episode, 1, None, lambda steps: None)["error"]:
-                raise RollpoolError("batch-check", error["message"], "see to that episode first")
-        return process.compare(batch)
-    finally:
-        rig.close()
+def _end(episode: Episode, alone: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
+    ends = (f"{result['outcome']} after {result['steps']} steps" for result in (alone, shared))
+    where = f"{episode.scene}/{episode.task} seed {episode.seed}"
+    return f"  {where}: {' alone, '.join(ends)} in company"
 
 
 def _episodes(run: Run, count: int) -> list[Episode]:
@@ -100,4 +86,9 @@ def _episodes(run: Run, count: int) -> list[Episode]:
         for cell in run.cells
     ]
     turns = chain.from_iterable(zip_longest(*sealed))
-    return list(islice((episode for episode in turns if episode is not None), count))
+    found = list(islice((episode for episode in turns if episode is not None), count))
+    if not found:
+        raise RollpoolError(
+            f"batch-check {run.paths.name}", "nothing is sealed", "let rollpool prepare do it first"
+        )
+    return found

@@ -3,12 +3,13 @@
 ``Keeping`` stands around the policy of a model server and keeps what it is asked; ``compare`` asks
 all of it again, twice: each session alone, and together with the others in batches. Both begin with
 fresh memory and noise, so what differs is the batch's doing: sums in another order, in their last
-bits, or noise that is not the session's own.
+bits, or noise that is not the session's own. Episodes that are played after that are answered in
+company, so that where they end says what such differences come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,14 +38,33 @@ class Seen:
         return fresh
 
 
+class Company:
+    """A session each question of which is answered in a batch with what others were asked then."""
+
+    def __init__(self, session: Session, others: Sequence[Seen], policy: Policy) -> None:
+        self._session, self._policy, self._asked = session, policy, 0
+        self._others = [(seen.observations, seen.again(policy)) for seen in others]
+
+    def infer(self, observation: Observation) -> np.ndarray:
+        rows = [(of[min(self._asked, len(of) - 1)], session) for of, session in self._others]
+        at = self._asked % (len(rows) + 1)  # in each place of the batch by turns
+        rows.insert(at, (observation, self._session))
+        self._asked += 1
+        return self._policy.infer_batch(*map(list, zip(*rows, strict=True)))[at]
+
+
 class Keeping(Around):
-    """The policy inside, and what it was asked."""
+    """The policy inside, and what it was asked until it was compared."""
 
     def __init__(self, inner: Policy) -> None:
         super().__init__(inner)
         self._seen: dict[int, Seen] = {}
+        self._batch = 1
+        self._companies: dict[int, Company] = {}
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
+        if self._batch > 1:
+            return self._company(session).infer(observation)
         seen = self._seen.setdefault(id(session), Seen(session))
         seen.observations.append(observation)
         return super().infer(observation, session)
@@ -52,7 +72,9 @@ class Keeping(Around):
     def compare(self, batch: int) -> dict[str, Any]:
         """``batches chunks equal largest``: whether it answers several at once; chunks that were
         compared; those equal bit by bit; and of the others those that differ most, each with
-        ``scene task seed chunk batch action dimension alone together difference``."""
+        ``scene task seed chunk batch action dimension alone together difference``. From then on
+        sessions are answered in batches of as many."""
+        self._batch = batch if self.batches else 1
         found: dict[str, Any] = {"batches": self.batches, "chunks": 0, "equal": 0}
         differing = []
         for where, alone, together in self._pairs(batch) if self.batches else ():
@@ -63,6 +85,13 @@ class Keeping(Around):
                 differing.append(where | _difference(alone, together))
         differing.sort(key=lambda one: -one["difference"])
         return found | {"largest": differing[:NAMED]}
+
+    def _company(self, session: Session) -> Company:
+        if id(session) not in self._companies:
+            others = [seen for seen in self._seen.values() if not _same(seen.session, session)]
+            company = Company(session, others[: self._batch - 1], self._inner)
+            self._companies[id(session)] = company
+        return self._companies[id(session)]
 
     def _pairs(self, batch: int) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
         """Where, the chunk of a session alone, and the one of it in a batch."""
@@ -78,6 +107,11 @@ class Keeping(Around):
                     single, of = policy.infer(observation, alone[row]), seen[row].session
                     where = {"scene": of.scene, "task": of.task, "seed": of.seed}
                     yield {**where, "chunk": chunk, "batch": len(group)}, single, answer
+
+
+def _same(one: Session, other: Session) -> bool:
+    """Whether both are of one episode."""
+    return all(getattr(one, key) == getattr(other, key) for key in ("scene", "task", "seed"))
 
 
 def _difference(alone: np.ndarray, together: np.ndarray) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class ModelServerProcess:
         self._channel.send({"do": "join", "host": host, "port": port})
 
     def compare(self, batch: int, deadline_s: float = START_DEADLINE_S) -> dict[str, Any]:
-        """What ``inference.invariance.Keeping.compare`` answers. Raises ``RollpoolError``."""
+        """See ``inference.invariance.Keeping.compare``. Raises ``RollpoolError``."""
         assert self._channel is not None and self._proc is not None, "start it first"
         try:
             self._channel.send({"do": "compare", "batch": batch})

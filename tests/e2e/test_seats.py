@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from collections import Counter
@@ -148,16 +149,27 @@ def test_several_simulators_that_listen_are_refused(home: Home) -> None:
     assert not Path(home.path / "runs" / "x").exists()
 
 
-def test_the_batch_check_says_whether_batches_change_actions(noisy: Home) -> None:
-    queue = str(noisy.queue("reach_goal", "never_succeed", seeds=range(1, 3)))
-    assert noisy.call("prepare", "r", "--queue", queue)[0] == 0
+def test_the_batch_check_says_whether_batches_change_anything(noisy: Home) -> None:
+    assert (
+        noisy.call("prepare", "r", "--queue", str(noisy.queue("reach_goal", "reach_even")))[0] == 0
+    )
     code, out, err = noisy.call("batch-check", "r")
     assert code == 0, err
     assert "in batches of up to 4" in out and ", 0 not" in out
+    assert "alone and in company: 4 end in the same state, 0 not" in out
     assert not (noisy.path / "runs" / "r" / "servers").exists() and noisy.rows("r") == []
+
+
+def test_the_batch_check_names_what_batches_change(noisy: Home) -> None:
+    """A policy that gives one session's noise to another, and one that fails in company."""
     policy = noisy.path / "policy" / "noisy" / "deploy_policy.py"
-    policy.write_text(
-        policy.read_text().replace("zip(seen, sessions)", "zip(seen, sessions[::-1])")
-    )
+    assert noisy.call("prepare", "r", "--queue", str(noisy.queue("reach_goal")))[0] == 0
+    policy.write_text(BATCHES.replace("zip(seen, sessions)", "zip(seen, sessions[::-1])"))
     code, out, _ = noisy.call("batch-check", "r", "--batch", "2")
     assert code == 1 and "chunk 0 in a batch of 2: action " in out
+    alone = BATCHES.replace("actions[:, :2] += session.rng", "return seen['expert'] #")
+    policy.write_text(alone.replace("return [self.infer(", "return [0 * self.infer("))
+    policy.with_suffix(".yml").write_text("policy_name: noisy\nneeds: [expert]\nchunk: 8\n")
+    code, out, _ = noisy.call("batch-check", "r", "--batch", "2")
+    assert code == 1 and "0 end in the same state, 2 not" in out
+    assert re.search(r"plane/reach_goal seed 1: success after \d+ steps alone, fail after", out)

@@ -13,6 +13,8 @@ from harness.inference.invariance import Keeping
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap
+from harness.simulators.contract import Episode
+from harness.workers.comparing import Compared
 from tests.model_server.serving import DECLARED
 
 
@@ -46,13 +48,19 @@ def played(model: Any, sessions: int = 3, **knobs: Any) -> Keeping:
     """After episodes of different lengths, one after the other."""
     policy = Keeping(wrap(Adapted(model, DECLARED), knobs))
     for seed in range(sessions):
-        session = Session.begin("same name", {"task": "t", "seed": seed})
-        policy.reset(session)
-        for call in range(4 + seed):
-            last = np.full(20, call, np.float32) if call else None
-            proprio = np.full(20, 10 * seed + call, np.float32)
-            policy.infer({"proprio": proprio, "last_action": last}, session)
+        episode(policy, seed, 4 + seed)
     return policy
+
+
+def episode(policy: Keeping, seed: int, calls: int) -> np.ndarray:
+    """All actions of it."""
+    session, chunks = Session.begin("same name", {"task": "t", "seed": seed}), []
+    policy.reset(session)
+    for call in range(calls):
+        last = np.full(20, call, np.float32) if call else None
+        proprio = np.full(20, 10 * seed + call, np.float32)
+        chunks.append(policy.infer({"proprio": proprio, "last_action": last}, session))
+    return np.concatenate(chunks)
 
 
 @pytest.mark.parametrize("knobs", [{}, {"action_smooth": 0.7, "exec_actions": 2}])
@@ -70,7 +78,14 @@ def test_a_row_that_depends_on_the_others_is_named() -> None:
     assert (worst["action"], worst["dimension"], worst["batch"]) == (2, 7, 3)
     assert worst["difference"] == pytest.approx(1e-3 * (13 + 23), rel=0.2)
     assert worst["together"] > worst["alone"]
-    said = words(found, "sums", 3)
+    result = {"outcome": "fail", "steps": 9, "state_hash": "a"}
+    ends = [(Episode("s", "t", "c", 4, ""), result, result | {"outcome": "success"})] * 2
+    ends += [(Episode("s", "t", "c", 5, ""), result, result | {"state_hash": "b", "steps": 8})]
+    compared = Compared(found, tuple(ends))
+    assert compared.outcomes_differ and not Compared(found, tuple(ends[2:])).outcomes_differ
+    said = words(compared, "sums")
+    assert said[-1] == "  s/t seed 5: fail after 9 steps alone, fail after 8 steps in company"
+    assert "3 episodes, alone and in company: 2 end in the same state, 1 not" in said[-2]
     assert "15 chunks of policy sums" in said[0] and "action 2, dimension 7" in said[1]
 
 
@@ -85,4 +100,25 @@ def test_a_policy_that_does_not_batch_has_nothing_to_compare() -> None:
 
     found = played(Single()).compare(4)
     assert found == {"batches": False, "chunks": 0, "equal": 0, "largest": []}
-    assert "nothing to compare" in words(found, "single", 4)[0]
+    assert "nothing to compare" in words(Compared(found, ()), "single")[0]
+
+
+@pytest.mark.parametrize(("model", "equal"), [(Noisy, True), (SumsTheBatch, False)])
+def test_what_is_played_after_that_is_answered_in_company(model: Any, equal: bool) -> None:
+    """Longer than anything that was kept, too, and in every place of a batch."""
+    asked: list[tuple[int, ...]] = []
+
+    class Watched(model):  # type: ignore[misc]
+        def infer_batch(self, seen: Sequence[Any], sessions: Sequence[Session]) -> list[np.ndarray]:
+            asked.append(tuple(session.seed for session in sessions))
+            return super().infer_batch(seen, sessions)
+
+    policy = played(Watched(), action_smooth=0.7)
+    policy.compare(3)
+    asked.clear()
+    again = [episode(policy, seed, 9) for seed in (0, 2, 0)]
+    lone = Keeping(wrap(Adapted(model(), DECLARED), {"action_smooth": 0.7}))
+    alone = [episode(lone, seed, 9) for seed in (0, 2, 0)]
+    assert [np.array_equal(*pair) for pair in zip(again, alone, strict=True)] == [equal] * 3
+    assert asked[:4] == [(0, 1, 2), (1, 0, 2), (1, 2, 0), (0, 1, 2)]
+    assert {len(group) for group in asked} == {3} and asked[9:12][0] == (2, 0, 1)
