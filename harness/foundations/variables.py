@@ -113,8 +113,8 @@ _DECLARATIONS = (
     Variable("MODEL_MAX_BATCH", "int", "1", "toolkit",
         "simulators that a model server answers in one call, where the policy can "
         "(`policy/README.md`); 1 = one after the other. Sums of a batch may differ in their last "
-        "bits: `rollpool batch-check` says by how much, and whether outcomes change", unit="simulators", low=1, high=256,
-        moves_numbers=True),
+        "bits: `rollpool batch-check` says by how much, and whether outcomes change",
+        unit="simulators", low=1, high=256, moves_numbers=True),
     Variable("MODEL_MAX_WAIT_MS", "float", "50", "toolkit",
         "the longest that simulators wait for another one to be answered with: they do only while "
         "one is expected so soon that all gain by it", unit="ms", low=0, high=1000),
