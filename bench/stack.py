@@ -4,16 +4,19 @@ One worker of ``rollpool run`` with its claims, rows and two processes; of vla-e
 orchestrator, recording included, and its model server. Two cameras of 256 x 256, chunks of 10. The
 time is that from the first episode's beginning to the last one's end, so no start-up is in it.
 
-Each part of an episode is measured while it runs (``harness/stopwatch.py``). What that takes is the
-number of parts of an episode, counted, times the seconds of an empty one.
+Each part of an episode is measured while it runs (``harness/stopwatch.py``). What that takes is how
+often a stopwatch is asked for each thing in an episode, counted, times the seconds of that thing.
 """
 
 from __future__ import annotations
 
 import itertools
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from timeit import timeit
 from types import MappingProxyType
 from typing import Any
 from unittest import mock
@@ -23,7 +26,7 @@ import numpy as np
 from bench.measuring import Effort, Figure, Goal, Series, interleaved, ratios
 from bench.peers import environment
 from bench.scratch import Scratch, span
-from bench.subject import Subject, seconds
+from bench.subject import Subject
 from bench.zero.simulator import CONFIG, SCENE, TASKS, Nothing
 from harness.episodes.episode import run_episode
 from harness.inference.model_client import Served
@@ -49,7 +52,7 @@ def measure(effort: Effort) -> Figure:
                     peer.ask, "steps_a_second", steps=steps, image_format=form
                 )  # fmt: skip
         rates = interleaved(subjects, max(1, effort.rounds - 2))
-    each = parts_a_step() * seconds_a_part(effort.of(100_000))
+    each = measuring_a_step(effort.of(100_000))
     measuring = tuple(100 * each * rate for rate in rates["rollpool"])
     goals = [Goal("taken by measuring where the time goes", measuring, 1.0, "%")]
     if python:
@@ -87,30 +90,49 @@ class NoModel:
         return np.zeros((CHUNK, DIM), np.float32), Served()
 
 
-def parts_a_step() -> float:
-    """How many parts an episode measures for each environment step."""
-    begun = []
+def measuring_a_step(count: int) -> float:
+    """Seconds in which an episode's parts are measured, for each environment step."""
+    watch = Stopwatch()
+    names = {"watch": watch, "one": watch.part("reset")}
+    things = {
+        "now": "watch.now()", "add": "watch.add('wire', 0.0)", "part": "watch.part('reset')",
+        "measure": "with one: pass",
+    }  # fmt: skip
+    asked = asked_an_episode()
+    took = (asked[what] * timeit(of, globals=names, number=count) for what, of in things.items())
+    return sum(took) / count / STEPS
 
-    class Counting(Stopwatch):
+
+def asked_an_episode() -> Counter[str]:
+    """How often an episode asks for the time ``now``, does ``add``, asks for a ``part`` and has one
+    ``measure``."""
+    asked: Counter[str] = Counter()
+
+    class Watch(Stopwatch):
+        def __init__(self) -> None:
+            super().__init__()
+            self.now = self._now
+
+        def _now(self) -> float:
+            asked["now"] += 1
+            return time.perf_counter()
+
         def part(self, name: str) -> Part:
-            begun.append(name)
+            asked["part"] += 1
             return super().part(name)
 
         def add(self, name: str, seconds: float) -> None:
-            begun.append(name)
+            asked["add"] += 1
+
+    class Measured(Part):
+        def __enter__(self) -> None:
+            asked["measure"] += 1
+            super().__enter__()
 
     episode = Episode(SCENE, TASKS[0], CONFIG, 0, "do nothing")
-    with mock.patch("harness.episodes.episode.Stopwatch", Counting):
+    with (
+        mock.patch("harness.episodes.episode.Stopwatch", Watch),
+        mock.patch("harness.stopwatch.Part", Measured),
+    ):
         run_episode(Nothing(STEPS, 0.0), NoModel(), episode)
-    return len(begun) / STEPS
-
-
-def seconds_a_part(count: int) -> float:
-    watch = Stopwatch()
-
-    def parts() -> None:
-        for _ in range(count):
-            with watch.part("simulate"):
-                pass
-
-    return seconds(parts) / count
+    return asked
