@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from harness.foundations.records import Row
 from harness.leases.budget import Streak
 from harness.leases.durations import Durations
 from harness.leases.filesystem import Filesystem
-from harness.leases.heartbeat import Heartbeat, Record
-from harness.leases.lease import DONE, RELEASED, SHORT, Claim, LeaseBook
+from harness.leases.heartbeat import Heartbeat
+from harness.leases.lease import LeaseBook
+from harness.leases.names import DONE, RELEASED, SHORT, Claim
 from harness.leases.observer import Observer
 from harness.leases.order import Order
 from harness.leases.standing import Standing
+from harness.leases.takeover import Lost, Takeover
 from harness.runs.population import Cell, Manifest
 
 
@@ -56,17 +58,6 @@ class Wait:
     episodes: int
 
 
-@dataclass(frozen=True)
-class Lost:
-    """An episode whose worker died over it: the callback records it as an error of kind ``lost``,
-    with this attempt, and returns the row once it is on disk."""
-
-    manifest: Manifest
-    position: int
-    attempt: int
-    owner: Record
-
-
 class Claims:
     """One worker's way through the queue, or that of one of its seats.
 
@@ -91,7 +82,8 @@ class Claims:
         self.durations = durations or Durations()
         self._standings = standings
         self._by_manifest = {standing.manifest.hash: standing for standing in standings}
-        self._heartbeat, self._observer, self._record_lost = heartbeat, observer, record_lost
+        self._heartbeat, self._observer = heartbeat, observer
+        self._takeover = Takeover(heartbeat, observer, record_lost)
         self._news, self._clock, self._chance = news, clock, chance or random.Random()
         self._order = Order(
             standings, self.durations, observer, leases, fs or Filesystem(), self._chance
@@ -164,7 +156,7 @@ class Claims:
             return False
         if lapses == self._lapses:
             return True
-        # Before the listing, see _live_again.
+        # Before the listing, see Takeover.live_again.
         self._heartbeat.beat(seat=self._seat, state="running")
         book = standing.book
         book.refresh(batch.claim.shard)
@@ -251,18 +243,7 @@ class Claims:
         self._unknown = not self.durations.known(standing.manifest.cell)
 
     def _takeable_of(self, standing: Standing, shard: int) -> Sequence[int]:
-        return [p for p in standing.left.get(shard, ()) if self._takeable(standing, p)]
-
-    def _takeable(self, standing: Standing, position: int) -> bool:
-        held = standing.book.open(position)
-        if any(self._heartbeat.holds(str(claim)) for claim in held):
-            return False
-        if not all(self._observer.abandoned(claim) for claim in held):
-            return False
-        # A host leaves its own errors to others, as long as there is one that has not had its try.
-        tried = standing.budget.error_hosts(standing.manifest.hash, position)
-        untried = self._observer.live_hosts() - tried - {self._heartbeat.host}
-        return self._heartbeat.host not in tried or not untried
+        return [p for p in standing.left.get(shard, ()) if self._takeover.free(standing, p)]
 
     def _from_shard(
         self, standing: Standing, shard: int, wanted: Callable[[int], Sequence[int]]
@@ -287,7 +268,7 @@ class Claims:
         standing.digest()
         if claim is None:
             return None
-        if dead and self._live_again(dead):
+        if dead and self._takeover.live_again(dead):
             standing.finish(claim, RELEASED)
             return None
         self._heartbeat.beat(
@@ -297,37 +278,12 @@ class Claims:
         if self._clock() - began > self._heartbeat.ttl / 2:
             self._lapses = -1  # no record named the claim for so long: look before trusting it
         if dead:
-            self._bury(standing, dead)
+            self._takeover.bury(standing, dead)
         batch = Batch(claim, standing.manifest, tuple(standing.left_of(claim)))
         if batch.positions and self.may_record(batch):
             return batch
         self.finish(batch, RELEASED if batch.positions else DONE)
         return None
-
-    def _live_again(self, dead: set[Claim]) -> bool:
-        """Who thaws beats and then lists; who takes over lists and then looks for a beat. So one of
-        the two sees the other."""
-        self._observer.look_again()
-        return not all(self._observer.abandoned(claim) for claim in dead)
-
-    def _bury(self, standing: Standing, dead: set[Claim]) -> None:
-        """Record what the dead were running, then close their claims: in this order, so that a
-        taker that dies in between leaves the death to be found again."""
-        standing.load()
-        for claim in dead:
-            owner = self._observer.owner(claim)
-            if owner and self._observer.dead(owner["worker"]) and owner["episode"]:
-                self._bury_episode(standing, claim, owner, owner["episode"])
-            standing.finish(claim, RELEASED)
-
-    def _bury_episode(
-        self, standing: Standing, claim: Claim, owner: Record, episode: Mapping[str, object]
-    ) -> None:
-        manifest, position = standing.manifest, int(str(episode["position"]))
-        if episode["manifest"] != manifest.hash or not claim.covers(position):
-            return
-        if not standing.budget.has(manifest.hash, position, claim.attempt):
-            standing.recorded(self._record_lost(Lost(manifest, position, claim.attempt, owner)))
 
     @staticmethod
     def _taken(book: LeaseBook, mine: Claim) -> bool:

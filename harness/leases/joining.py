@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from harness.foundations.records import Row, metrics_files, read_file
 from harness.leases.budget import Budget
-from harness.leases.claims import Claims, Lost
+from harness.leases.claims import Claims
 from harness.leases.decisions import Decisions
 from harness.leases.durations import Durations
 from harness.leases.durations import read as earlier
@@ -14,6 +14,7 @@ from harness.leases.heartbeat import Heartbeat
 from harness.leases.lease import LeaseBook
 from harness.leases.observer import Observer
 from harness.leases.standing import Standing
+from harness.leases.takeover import Lost
 from harness.runs.population import Cell, load, selected_positions
 from harness.runs.run import Run
 

@@ -11,55 +11,11 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.leases.filesystem import Filesystem
-
-#: Positions a shard directory holds: with a marker each, it never has more than 256 batches' names.
-SHARD = 128
-
-#: What closes a claim: all of it settled; some of it not; given back.
-DONE, SHORT, RELEASED = "done", "short", "released"
-
-_MARKERS = (DONE, SHORT, RELEASED)
-
-_CLAIM = re.compile(r"(\d+)-(\d+)\.(\d+)")
-
-
-class Claim(NamedTuple):
-    """A batch of sealed positions ``first..last`` and the number of the attempt at it."""
-
-    cell_dir: str
-    shard: int
-    first: int
-    last: int
-    attempt: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.first}-{self.last}.{self.attempt}"
-
-    def __str__(self) -> str:
-        return f"{self.cell_dir}/{self.shard}/{self.name}"
-
-    def path(self, leases: Path) -> Path:
-        return leases / self.cell_dir / str(self.shard) / self.name
-
-    def covers(self, position: int) -> bool:
-        return self.first <= position <= self.last
-
-    @classmethod
-    def parse(cls, cell_dir: str, shard: int, name: str) -> Claim | None:
-        """The claim of a directory name; None for a name that is no claim."""
-        match = _CLAIM.fullmatch(name)
-        return cls(cell_dir, shard, *map(int, match.groups())) if match else None
-
-
-def shard_of(position: int) -> int:
-    return position // SHARD
+from harness.leases.names import DONE, RELEASED, Claim, parse, shard_of, span
 
 
 def touched_cells(leases: Path, fs: Filesystem) -> set[str]:
@@ -215,8 +171,8 @@ class LeaseBook:
         What others may still add or list meanwhile is not touched and changes no conclusion: the
         new names stand before the old go.
         """
-        old = {name for name in found if self._parse(shard, name)}
-        covered = sorted(p for p in self._span(shard) if self.covering(p))
+        old = {name for name in found if parse(self.cell_dir, shard, name)}
+        covered = sorted(p for p in span(shard) if self.covering(p))
         if not all(over(position) for position in covered):
             return 0
         new = set()
@@ -239,19 +195,6 @@ class LeaseBook:
         if shard not in self._folders:
             self._folders[shard] = self._leases / self.cell_dir / str(shard)
         return self._folders[shard]
-
-    def _parse(self, shard: int, name: str) -> tuple[Claim] | tuple[Claim, str] | None:
-        """The claim that ``name`` is of, and its marker, if it is one."""
-        base, _, marker = name.rpartition(".")
-        if marker not in _MARKERS:
-            claim = Claim.parse(self.cell_dir, shard, name)
-            return claim and (claim,)
-        claim = Claim.parse(self.cell_dir, shard, base)
-        return claim and (claim, marker)
-
-    @staticmethod
-    def _span(shard: int) -> range:
-        return range(shard * SHARD, (shard + 1) * SHARD)
 
     def _seen(self, claim: Claim) -> Collection[str]:
         """The markers of ``claim``; none where it is not known."""
@@ -300,12 +243,12 @@ class LeaseBook:
         """Take in names that were not there before."""
         self._shards[shard].names.update(names)
         for name in names:
-            if parsed := self._parse(shard, name):
+            if parsed := parse(self.cell_dir, shard, name):
                 self._meet(*parsed)
 
     def _forget(self, shard: int) -> None:
         self._shards[shard] = _Shard()
-        for position in self._span(shard):
+        for position in span(shard):
             self._covering.pop(position, None)
 
     def _cover(self, claim: Claim) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import HIDDEN, Process, Record, holdings, started
-from harness.leases.lease import Claim
+from harness.leases.names import Claim
 
 #: Records of those that are dead by silence are read at every fifth look alone: twice a TTL.
 _RARELY = 5

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from harness.leases.durations import Durations
 from harness.leases.filesystem import Filesystem
-from harness.leases.lease import SHARD, touched_cells
+from harness.leases.lease import touched_cells
+from harness.leases.names import SHARD
 from harness.leases.observer import Observer
 from harness.leases.standing import Standing
 from harness.runs.population import selected_positions

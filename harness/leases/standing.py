@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from harness.foundations.records import Row
 from harness.leases.budget import Budget
-from harness.leases.lease import SHARD, Claim, LeaseBook, shard_of
+from harness.leases.lease import LeaseBook
+from harness.leases.names import SHARD, Claim, shard_of
 from harness.runs.population import Manifest
 
 

@@ -16,7 +16,8 @@ from harness.leases.budget import Budget
 from harness.leases.decisions import RETRY, SKIP, Decisions, decide
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import holdings
-from harness.leases.lease import Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
 from harness.reports.results import sealed_cells

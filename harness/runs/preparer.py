@@ -19,7 +19,8 @@ from typing import Protocol
 
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import Heartbeat, WorkerId
-from harness.leases.lease import DONE, RELEASED, Claim, LeaseBook, shard_of
+from harness.leases.lease import LeaseBook
+from harness.leases.names import DONE, RELEASED, Claim, shard_of
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
 

@@ -16,7 +16,7 @@ from typing import Any
 from harness.foundations.records import Row
 from harness.leases.claims import Batch, Claims, Wait
 from harness.leases.heartbeat import Heartbeat
-from harness.leases.lease import RELEASED
+from harness.leases.names import RELEASED
 from harness.stopwatch import Stopwatch
 from harness.workers.recorder import Recorder
 from harness.workers.rig import POLL_S, Rig

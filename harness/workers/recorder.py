@@ -12,7 +12,8 @@ from typing import Any
 from harness.episodes.video import remove_abandoned
 from harness.foundations.atomic import AppendLog
 from harness.foundations.records import Row
-from harness.leases.claims import Batch, Lost
+from harness.leases.claims import Batch
+from harness.leases.takeover import Lost
 from harness.runs.population import Cell
 from harness.runs.run import Run
 

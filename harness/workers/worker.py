@@ -22,11 +22,11 @@ from harness.foundations.job_end import JobEnd
 from harness.foundations.records import Row, read_rows
 from harness.foundations.slurm import identity as slurm_identity
 from harness.foundations.slurm import time_left
-from harness.leases.claims import Lost
 from harness.leases.heartbeat import Heartbeat, WorkerId
 from harness.leases.joining import anything_left, open_claims
-from harness.leases.lease import RELEASED
+from harness.leases.names import RELEASED
 from harness.leases.observer import Observer
+from harness.leases.takeover import Lost
 from harness.runs.run import Run
 from harness.workers.player import Player
 from harness.workers.recorder import Recorder

@@ -15,11 +15,12 @@ from pathlib import Path
 from harness.foundations.atomic import AppendLog
 from harness.foundations.records import Row, read_rows
 from harness.leases.budget import Budget
-from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.claims import Batch, Claims
 from harness.leases.heartbeat import Heartbeat, WorkerId
 from harness.leases.lease import LeaseBook
 from harness.leases.observer import Observer
 from harness.leases.standing import Standing
+from harness.leases.takeover import Lost
 from harness.paths import RunPaths
 from tests.lease.world import World, manifest, row
 

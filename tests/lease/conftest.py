@@ -12,13 +12,14 @@ import pytest
 
 from harness.foundations.records import Row
 from harness.leases.budget import Budget
-from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.claims import Batch, Claims
 from harness.leases.durations import Durations
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import Heartbeat, Process
 from harness.leases.lease import LeaseBook
 from harness.leases.observer import Observer
 from harness.leases.standing import Standing
+from harness.leases.takeover import Lost
 from harness.paths import RunPaths
 from harness.runs.population import Manifest, selected_positions
 from tests.lease.world import manifest, row

@@ -17,10 +17,12 @@ from harness.leases.budget import Budget, Streak
 from harness.leases.claims import Claims
 from harness.leases.durations import Durations
 from harness.leases.heartbeat import Heartbeat
-from harness.leases.lease import Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.leases.order import Order
 from harness.leases.standing import Standing
+from harness.leases.takeover import Takeover
 from tests.foundations import test_atomic
 from tests.lease import test_budget, test_claims, test_decisions, test_heartbeat, test_order
 from tests.lease.conftest import Cluster, Unsynced
@@ -86,7 +88,7 @@ BROKEN: dict[str, tuple[type, str, Any, Callable[..., None]]] = {
         test_claims.test_a_done_marker_without_rows_is_void,
     ),
     "a death leaves no row": (
-        Claims, "_bury_episode", nothing, test_claims.test_the_dead_are_replaced_at_once_on_proof,
+        Takeover, "_bury_episode", nothing, test_claims.test_the_dead_are_replaced_at_once_on_proof,
     ),
     "a host tries its own errors again": (
         Budget, "error_hosts", lambda self, manifest, position: set(),

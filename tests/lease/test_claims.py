@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.foundations.records import Row, counted
-from harness.leases.claims import Batch, Lost, Wait
+from harness.leases.claims import Batch, Wait
 from harness.leases.heartbeat import Heartbeat, WorkerId
+from harness.leases.takeover import Lost
 from tests.lease.conftest import TTL, Cluster, Member
 from tests.lease.world import manifest, row
 
@@ -384,7 +385,7 @@ def test_a_taker_that_dies_leaves_the_death_to_be_found_again(cluster: Cluster) 
         cluster.die(taker)
         raise KeyboardInterrupt
 
-    taker.claims._record_lost = die
+    taker.claims._takeover._record_lost = die
     with pytest.raises(KeyboardInterrupt):
         taker.claims.next()
     assert heir.take().attempt == 3

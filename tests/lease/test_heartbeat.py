@@ -14,7 +14,7 @@ import pytest
 from harness.errors import RollpoolError
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import HIDDEN, SIZE, Heartbeat, Process, WorkerId, started
-from harness.leases.lease import Claim
+from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
 

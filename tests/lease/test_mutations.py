@@ -16,7 +16,8 @@ from harness.foundations.records import Row
 from harness.leases.claims import Batch, Claims
 from harness.leases.decisions import Verdict
 from harness.leases.heartbeat import Heartbeat, Record
-from harness.leases.lease import Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
 from tests.lease import world as w

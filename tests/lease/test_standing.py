@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from harness.foundations.records import Row
 from harness.leases.budget import Budget
 from harness.leases.filesystem import Filesystem
-from harness.leases.lease import Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import Claim
 from harness.leases.standing import Standing
 from tests.lease.conftest import Cluster
 from tests.lease.world import manifest, row

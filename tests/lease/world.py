@@ -18,15 +18,17 @@ from typing import Any
 
 from harness.foundations.records import Row, counted
 from harness.leases.budget import Budget
-from harness.leases.claims import Batch, Claims, Lost
+from harness.leases.claims import Batch, Claims
 from harness.leases.compaction import compact
 from harness.leases.decisions import Decisions, Verdict
 from harness.leases.durations import Durations
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import Heartbeat, Process
-from harness.leases.lease import Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.leases.standing import Standing
+from harness.leases.takeover import Lost
 from harness.paths import RunPaths
 from harness.runs.population import Cell, Manifest
 from harness.simulators.contract import Episode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.leases.lease import RELEASED
+from harness.leases.names import RELEASED
 from harness.workers import worker
 
 

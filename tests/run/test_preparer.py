@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.leases.heartbeat import Heartbeat, WorkerId
-from harness.leases.lease import RELEASED, Claim, LeaseBook
+from harness.leases.lease import LeaseBook
+from harness.leases.names import RELEASED, Claim
 from harness.paths import RunPaths
 from harness.runs.preparer import Piece, Preparer
 
