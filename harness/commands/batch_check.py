@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from harness.workers.comparing import Compared
 
 _TOLERANCE = 1e-4
+#: One alone has no company.
+_FEWEST = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--batch", type=int, help="episodes (MODEL_MAX_BATCH, at least 4)")
+    parser.add_argument("--batch", type=_batch, help="episodes (MODEL_MAX_BATCH, at least 4)")
     parser.add_argument(
-        "--tolerance", type=float, default=_TOLERANCE,
+        "--tolerance", type=_tolerance, default=_TOLERANCE,
         help=f"a difference of an action that may be ({_TOLERANCE:g})",
     )  # fmt: skip
     add_flags(parser, "policy", "ckpt", "config", "simulator", "profile")
@@ -87,8 +89,22 @@ def _episodes(run: Run, count: int) -> list[Episode]:
     ]
     turns = chain.from_iterable(zip_longest(*sealed))
     found = list(islice((episode for episode in turns if episode is not None), count))
-    if not found:
+    if len(found) < _FEWEST:
         raise RollpoolError(
-            f"batch-check {run.paths.name}", "nothing is sealed", "let rollpool prepare do it first"
+            f"batch-check {run.paths.name}",
+            f"it takes {_FEWEST} episodes, and {len(found)} are sealed",
+            "let rollpool prepare do it first",
         )
     return found
+
+
+def _batch(word: str) -> int:
+    if (number := int(word)) < _FEWEST:
+        raise argparse.ArgumentTypeError(f"{word} is less than {_FEWEST}")
+    return number
+
+
+def _tolerance(word: str) -> float:
+    if not (number := float(word)) >= 0:
+        raise argparse.ArgumentTypeError(f"{word} is not 0 or more")
+    return number

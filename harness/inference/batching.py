@@ -42,7 +42,7 @@ class _Request:
     def ask_alone(self, policy: Policy) -> None:
         try:
             self.actions = policy.infer(self.observation, self.session)
-        except (Exception, SystemExit) as error:  # a policy may raise anything
+        except BaseException as error:  # it may raise anything: a panic of Rust is no Exception
             self.error = error
 
     def take_back(self) -> None:
@@ -158,7 +158,7 @@ class Batcher:
         asked = [request.observation for request in batch], [request.session for request in batch]
         try:
             chunks = self._policy.infer_batch(*asked)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             for request in batch:
                 request.take_back()
             return f"{type(error).__name__}: {error}"

@@ -30,7 +30,7 @@ from harness.episodes.channel import Channel, ChannelClosed
 from harness.errors import RollpoolError
 from harness.inference.invariance import Keeping
 from harness.inference.model_client import PROTOCOL
-from harness.inference.serving import Conversation, Service
+from harness.inference.serving import Conversation, Service, one_line
 from harness.policies import Policy, fix_threads, load_policy
 from harness.wire import Connection, connect
 
@@ -241,9 +241,17 @@ def _end_with(channel: Channel, server: ModelServer) -> None:
                 address = (message["host"], message["port"])
                 threading.Thread(target=join, args=address, daemon=True).start()
             elif message and message["do"] == "compare":
-                channel.send({"say": "compared", "found": server.compare(message["batch"])})
+                channel.send(_compared(server, message["batch"]))
     except ChannelClosed:
         os._exit(0)
+
+
+def _compared(server: ModelServer, batch: int) -> dict[str, Any]:
+    try:
+        return {"say": "compared", "found": server.compare(batch)}
+    except BaseException as error:  # the policy's: it may raise anything
+        traceback.print_exc()
+        return {"say": "refused", "message": one_line(error)}
 
 
 if __name__ == "__main__":

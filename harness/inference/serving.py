@@ -151,7 +151,9 @@ class Conversation:
         except (Refused, ProtocolError) as error:
             self._connection.reply(_error("protocol", error))
             return not getattr(error, "ends", False)
-        except (Exception, SystemExit) as error:  # a policy may raise anything; the row says what
+        except KeyboardInterrupt:
+            raise  # of whoever started the server by hand
+        except BaseException as error:  # a policy may raise anything; the row says what
             traceback.print_exc()
             self._connection.reply(_error("policy", error))
             return True
@@ -232,7 +234,10 @@ def _observation(sent: Any) -> dict[str, Any]:
 
 
 def _error(kind: str, error: BaseException) -> dict[str, Any]:
-    said = str(error) if isinstance(error, RollpoolError) else f"{type(error).__name__}: {error}"
-    message = " ".join(said.split())
     trace = "".join(traceback.format_exception(error)) if kind == "policy" else ""
-    return {"type": "error", "kind": kind, "message": message, "traceback": trace}
+    return {"type": "error", "kind": kind, "message": one_line(error), "traceback": trace}
+
+
+def one_line(error: BaseException) -> str:
+    said = str(error) if isinstance(error, RollpoolError) else f"{type(error).__name__}: {error}"
+    return " ".join(said.split())

@@ -5,8 +5,11 @@ Promises: nothing of the run is touched; an episode that goes wrong is an error,
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,25 +49,43 @@ def compare(run: Run, episodes: Sequence[Episode], say: Callable[[str], None]) -
     settings = run.settings.having(
         EVAL_VIDEO="none", MODEL_SERVER_BIND="127.0.0.1", MODEL_AS_CLIENT=False, SIMS_PER_WORKER=1
     )
-    with tempfile.TemporaryDirectory(prefix="rollpool-") as folder:
-        apart = replace(run, paths=RunPaths(Path(folder)), settings=settings)
+    with _folder() as folder:
+        apart = replace(run, paths=RunPaths(folder), settings=settings)
         process = model_process(apart, _NAME, keeps=True)
         rig = Rig(apart, _NAME, [OwnServer(apart, _NAME, process)])
+        played = functools.partial(_played, rig, apart.paths.logs, say)
         try:
-            alone = [_played(rig, episode, "alone", say) for episode in episodes]
+            alone = [played(episode, "alone") for episode in episodes]
             actions = process.compare(len(episodes))
             if not actions["batches"]:
                 return Compared(actions, ())
-            shared = [_played(rig, episode, "in company", say) for episode in episodes]
+            shared = [played(episode, "in company") for episode in episodes]
         finally:
             rig.close()
     return Compared(actions, tuple(zip(episodes, alone, shared, strict=True)))
 
 
-def _played(rig: Rig, episode: Episode, how: str, say: Callable[[str], None]) -> dict[str, Any]:
+def _played(
+    rig: Rig, logs: Path, say: Callable[[str], None], episode: Episode, how: str
+) -> dict[str, Any]:
     """Its result."""
-    say(f"playing {episode.scene}/{episode.task} seed {episode.seed} {how}")
+    which = f"{episode.scene}/{episode.task} seed {episode.seed} {how}"
+    say(f"playing {which}")
     result = rig.play(episode, 1, None, lambda steps: None)
     if error := result["error"]:
-        raise RollpoolError("batch-check", error["message"], "see to that episode first")
+        raise RollpoolError(f"play {which}", error["message"], f"see to it first; logs: {logs}")
     return result
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """One that is gone afterwards, but where an error names the logs in it."""
+    folder, stays = Path(tempfile.mkdtemp(prefix="rollpool-")), False
+    try:
+        yield folder
+    except RollpoolError:
+        stays = True
+        raise
+    finally:
+        if not stays:
+            shutil.rmtree(folder, ignore_errors=True)

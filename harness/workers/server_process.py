@@ -117,9 +117,12 @@ class ModelServerProcess:
             raise self.died() from closed
         if message is None:
             found = f"no answer within {deadline_s:.0f} s"
-            raise RollpoolError(self._what, found, f"its log is {self._log}")
-        compared: dict[str, Any] = message["found"]
-        return compared
+        elif message["say"] == "compared":
+            compared: dict[str, Any] = message["found"]
+            return compared
+        else:
+            found = f"asked in batches of {batch}, it raised {message['message']}"
+        raise RollpoolError(self._what, found, f"its log is {self._log}")
 
     def left(self, timeout_s: float) -> tuple[tuple[str, int], str] | None:
         """The address of a simulator that it has left, and why; None if none within the time.

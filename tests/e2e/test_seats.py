@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 from collections import Counter
@@ -173,3 +174,28 @@ def test_the_batch_check_names_what_batches_change(noisy: Home) -> None:
     code, out, _ = noisy.call("batch-check", "r", "--batch", "2")
     assert code == 1 and "0 end in the same state, 2 not" in out
     assert re.search(r"plane/reach_goal seed 1: success after \d+ steps alone, fail after", out)
+
+
+def test_the_batch_check_says_what_a_batch_raises(noisy: Home) -> None:
+    policy = noisy.path / "policy" / "noisy" / "deploy_policy.py"
+    policy.write_text(BATCHES.replace("return [self.infer(", 'raise ValueError("no room") #'))
+    assert noisy.call("prepare", "r", "--queue", str(noisy.queue("reach_goal")))[0] == 0
+    code, _, err = noisy.call("batch-check", "r")
+    assert code == 2 and "asked in batches of 4, it raised ValueError: no room" in err
+    log = re.search(r"its log is (\S+)", err)
+    assert log and "deploy_policy.py" in Path(log[1]).read_text()
+    shutil.rmtree(Path(log[1]).parents[1])
+
+
+@pytest.mark.parametrize("option", ["--batch=1", "--batch=-1", "--tolerance=-1", "--tolerance=nan"])
+def test_what_would_compare_nothing_is_refused(noisy: Home, option: str) -> None:
+    code, _, err = noisy.call("batch-check", "r", option)
+    assert code == 2 and f"argument {option.partition('=')[0]}:" in err
+
+
+def test_one_episode_has_no_company(noisy: Home) -> None:
+    queue = noisy.queue("reach_goal", seeds=range(1, 2))
+    queue.write_text("plane reach_goal\n")
+    assert noisy.call("prepare", "r", "--queue", str(queue))[0] == 0
+    code, _, err = noisy.call("batch-check", "r")
+    assert code == 2 and "it takes 2 episodes, and 1 are sealed" in err

@@ -160,6 +160,33 @@ def test_the_error_of_one_is_nobody_elses(capfd: pytest.CaptureFixture[str]) -> 
     assert "a batch of 3 failed (FloatingPointError" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_what_is_no_exception_is_an_answer_too(together: bool) -> None:
+    """As a panic of a library in Rust is, which tokenizers are."""
+
+    class Panic(BaseException):
+        pass
+
+    class Panics(Draws):
+        def infer_batch(self, seen: Any, sessions: Any) -> list[np.ndarray]:
+            raise Panic
+
+        def infer(self, seen: Any, session: Session) -> np.ndarray:
+            if seen["proprio"][0] < 0:
+                raise Panic
+            return super().infer(seen, session)
+
+    table = Table(Panics())
+    waiting = table.ask_behind((session(1), 1.0 if together else -1.0), (session(2), 2.0))
+    table.gate.let_one()
+    assert results(waiting[1:]) == [alone(2, 2.0)[0]]
+    if together:
+        assert results(waiting[:1]) == [alone(1, 1.0)[0]]
+    else:
+        with pytest.raises(Panic):
+            waiting[0].result(DEADLINE_S)
+
+
 def test_a_batch_that_is_too_large_becomes_smaller(capfd: pytest.CaptureFixture[str]) -> None:
     model = TogetherFails()
     table = Table(model)
