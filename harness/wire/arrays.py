@@ -46,12 +46,15 @@ def raw_bytes(array: np.ndarray) -> memoryview:
 
 
 def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """``(dtype, shape, bytes)`` of a description off the wire."""
+    """``(dtype, shape, bytes)`` of a description off the wire.
+
+    What is no description is not shown: it may be an array in memory that nobody has filled yet.
+    """
     whole = isinstance(shape, list) and len(shape) <= _MAX_NDIM
     if not whole or not all(type(n) is int and n >= 0 for n in shape):
-        raise malformed(f"array shape {str(shape)[:80]!r}")
+        raise malformed("the shape of an array")
     if not isinstance(dtype, str):
-        raise malformed(f"array element type {str(dtype)[:80]!r}")
+        raise malformed("an array's element type, which is no text")
     parsed = _element_type(dtype)
     return parsed, tuple(shape), math.prod(shape) * parsed.itemsize
 

@@ -7,6 +7,7 @@ received into one block of memory, without a copy on the way.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
@@ -39,6 +40,9 @@ def _bytes_a_wake(system: str, release: str) -> int:
 
 
 _BYTES_A_WAKE = _bytes_a_wake(os.uname().sysname, os.uname().release)
+#: Where so many do not come in this time, any are welcome: a small window, or a kernel that is
+#: short of memory, may never hold so many, and before 5.14 it does not say so.
+_PATIENCE_S = 0.05
 
 
 class Deadline:
@@ -115,17 +119,23 @@ class Frame:
     def __init__(self, sock: socket.socket, payload: np.ndarray, deadline: Deadline) -> None:
         self.payload = payload
         self._sock, self._deadline, self._got = sock, deadline, 0
+        self._piece = _BYTES_A_WAKE
         self._awaited = 1  # bytes to be there before the kernel says that any are
 
     def need(self, size: int) -> None:
         """Wait until its first ``size`` bytes are there."""
         while self._got < size:
-            self._await(min(size - self._got, _BYTES_A_WAKE))
-            self._got += _receive(self._sock, self.payload.data[self._got :], self._deadline)
+            self._await(min(size - self._got, self._piece))
+            patience_s = _PATIENCE_S if self._awaited > 1 else math.inf
+            into = self.payload.data[self._got :]
+            count = _receive(self._sock, into, self._deadline, patience_s)
+            if not count:
+                self._piece = 1
+            self._got += count
         self._await(1)
 
     def _await(self, count: int) -> None:
-        if count == self._awaited or _BYTES_A_WAKE == 1:
+        if count == self._awaited:
             return
         try:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
@@ -160,12 +170,17 @@ def begin_frame(
     return Frame(sock, memory.take(size), Deadline(rest_s, first.waiting_for))
 
 
-def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:
-    """How many bytes came, at least one."""
+def _receive(
+    sock: socket.socket, into: memoryview, deadline: Deadline, patience_s: float = math.inf
+) -> int:
+    """How many bytes came: at least one, or none within ``patience_s``."""
+    left = deadline.remaining()
     try:
-        sock.settimeout(deadline.remaining())
+        sock.settimeout(min(left, patience_s))
         count = sock.recv_into(into)
     except TimeoutError:
+        if patience_s < left:
+            return 0
         raise deadline.passed() from None
     except OSError as error:
         raise _lost(deadline.waiting_for, str(error)) from error

@@ -179,6 +179,15 @@ def test_binary_refuses(payload: np.ndarray) -> None:
         binary.decode(payload)
 
 
+@pytest.mark.parametrize("where", ['["<f4", [%s]]', '["<f4", %s]', "[%s, [1]]"])
+def test_a_refusal_shows_no_memory(where: str) -> None:
+    """It is said while the arrays are on their way, so there may be anything in their place."""
+    header = '{"type": "hello", "x": {"__array__": ' + where % '{"__array__": ["|S6", []]}' + "}}"
+    with pytest.raises(ProtocolError) as raised:
+        binary.decode(payload_of(header, b"secret"))
+    assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "fields",
     [

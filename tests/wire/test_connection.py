@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from harness.wire import (
     connect,
     frames,
 )
-from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, send_frame
+from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, begin_frame, send_frame
 
 Pair = tuple[Connection, Connection]
 
@@ -146,6 +147,34 @@ def test_large_frames_are_whole_in_whatever_pieces_they_come(tcp_pair: Pair, pie
         assert server.sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
         client.send({"type": "close"})
         assert server.receive() == {"type": "close"}
+
+
+class Stubborn:
+    """A socket whose kernel never holds more than ``held`` bytes, and does not say so."""
+
+    def __init__(self, sent: bytes, held: int) -> None:
+        self._sent, self._held, self._awaited = sent, held, 1
+
+    def settimeout(self, seconds: float) -> None:
+        pass
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self._awaited = value
+
+    def recv_into(self, into: memoryview) -> int:
+        if self._awaited > self._held:
+            raise TimeoutError
+        count = min(len(into), self._held)
+        into[:count], self._sent = self._sent[:count], self._sent[count:]
+        return count
+
+
+def test_a_large_frame_comes_in_small_pieces_where_no_large_ones_do() -> None:
+    payload = bytes(range(256)) * 4096
+    sock: Any = Stubborn(len(payload).to_bytes(4, "big") + payload, held=1000)
+    frame = begin_frame(sock, Memory(), FRAME_LIMIT, Deadline(5, "a frame"), 5)
+    assert frame.whole().tobytes() == payload
+    assert sock._awaited == 1
 
 
 def test_a_peer_that_goes_away_within_a_large_frame_is_noticed(tcp_pair: Pair) -> None:
