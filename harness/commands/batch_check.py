@@ -81,13 +81,14 @@ def _end(episode: Episode, alone: Mapping[str, Any], shared: Mapping[str, Any]) 
 
 def _episodes(run: Run, count: int) -> list[Episode]:
     """The first of each cell, then the second of each, and so on."""
-    from harness.runs import population
+    from harness.runs.population import load, selected_positions
 
-    sealed = [
-        [episode for manifest in population.load(run.paths, cell) for episode in manifest.episodes]
+    selected = [
+        (manifest.episodes[position] for manifest in load(run.paths, cell)
+         for position in selected_positions(manifest))
         for cell in run.cells
-    ]
-    turns = chain.from_iterable(zip_longest(*sealed))
+    ]  # fmt: skip
+    turns = chain.from_iterable(zip_longest(*selected))
     found = list(islice((episode for episode in turns if episode is not None), count))
     if len(found) < _FEWEST:
         raise RollpoolError(

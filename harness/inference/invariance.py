@@ -88,7 +88,9 @@ class Keeping(Around):
 
     def _company(self, session: Session) -> Company:
         if id(session) not in self._companies:
-            others = [seen for seen in self._seen.values() if not _same(seen.session, session)]
+            # The noise seed is of all that an episode is: this one is no company for itself.
+            itself = session.noise_seed
+            others = [seen for seen in self._seen.values() if seen.session.noise_seed != itself]
             company = Company(session, others[: self._batch - 1], self._inner)
             self._companies[id(session)] = company
         return self._companies[id(session)]
@@ -107,11 +109,6 @@ class Keeping(Around):
                     single, of = policy.infer(observation, alone[row]), seen[row].session
                     where = {"scene": of.scene, "task": of.task, "seed": of.seed}
                     yield {**where, "chunk": chunk, "batch": len(group)}, single, answer
-
-
-def _same(one: Session, other: Session) -> bool:
-    """Whether both are of one episode."""
-    return all(getattr(one, key) == getattr(other, key) for key in ("scene", "task", "seed"))
 
 
 def _difference(alone: np.ndarray, together: np.ndarray) -> dict[str, Any]:

@@ -199,3 +199,15 @@ def test_one_episode_has_no_company(noisy: Home) -> None:
     assert noisy.call("prepare", "r", "--queue", str(queue))[0] == 0
     code, _, err = noisy.call("batch-check", "r")
     assert code == 2 and "it takes 2 episodes, and 1 are sealed" in err
+
+
+def test_the_batch_check_takes_each_selected_episode_once(noisy: Home) -> None:
+    """Of a bank that was enlarged the first are sealed twice, and the last is not selected."""
+    for seeds, first in ((range(1, 3), "2"), (range(1, 5), "3")):
+        queue = noisy.queue("never_succeed", seeds=seeds)
+        queue.write_text("plane never_succeed\n")
+        code, _, err = noisy.call("prepare", "r", "--queue", str(queue), "--test-num", first)
+        assert code == 0, err
+    code, out, err = noisy.call("batch-check", "r")
+    assert code == 0, err
+    assert re.findall(r"seed (\d) alone", out) == ["1", "2", "3"]

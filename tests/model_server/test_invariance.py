@@ -52,9 +52,9 @@ def played(model: Any, sessions: int = 3, **knobs: Any) -> Keeping:
     return policy
 
 
-def episode(policy: Keeping, seed: int, calls: int) -> np.ndarray:
+def episode(policy: Keeping, seed: int, calls: int, **more: str) -> np.ndarray:
     """All actions of it."""
-    session, chunks = Session.begin("same name", {"task": "t", "seed": seed}), []
+    session, chunks = Session.begin("same name", {"task": "t", "seed": seed, **more}), []
     policy.reset(session)
     for call in range(calls):
         last = np.full(20, call, np.float32) if call else None
@@ -122,3 +122,10 @@ def test_what_is_played_after_that_is_answered_in_company(model: Any, equal: boo
     assert [np.array_equal(*pair) for pair in zip(again, alone, strict=True)] == [equal] * 3
     assert asked[:4] == [(0, 1, 2), (1, 0, 2), (1, 2, 0), (0, 1, 2)]
     assert {len(group) for group in asked} == {3} and asked[9:12][0] == (2, 0, 1)
+
+
+def test_the_same_seed_told_something_else_is_company() -> None:
+    policy = played(SumsTheBatch(), 1)
+    alone = episode(policy, 0, 4, instruction="slowly")
+    policy.compare(2)
+    assert not np.array_equal(episode(policy, 0, 4, instruction="slowly"), alone)
