@@ -81,6 +81,7 @@ class Worker:
         self._job_end = JobEnd(time_left())
         self._signal: int | None = None
         self._starting = False
+        self._asked = time.monotonic()  # whether anything is left
 
     def loop(self) -> int:
         """Until nothing is left, a signal, or too many failures."""
@@ -146,9 +147,26 @@ class Worker:
         return None
 
     def _fetch(self) -> None:
+        unable = []
         for player in self._players:
-            if player.hungry and self._prepared(player):
-                player.claim()
+            if player.hungry:
+                if self._prepared(player):
+                    player.claim()
+                else:
+                    unable.append(player)
+        holds = any(player.batch is not None for player in self._players)
+        if unable and not holds and self._ended_meanwhile():
+            for player in unable:
+                player.finished = True
+
+    def _ended_meanwhile(self) -> bool:
+        """Whether others have run what was left: who waits for a model server, which ends with the
+        run, does not learn it from a claim. Asked once in a while: it reads all rows."""
+        now = time.monotonic()
+        if now - self._asked < self._run.settings["LEASE_TTL"]:
+            return False
+        self._asked = now
+        return not anything_left(self._run)
 
     def _prepared(self, player: Player) -> bool:
         self._starting = True

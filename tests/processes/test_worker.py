@@ -53,3 +53,24 @@ def test_nothing_is_begun_on_what_broke_while_others_claimed(standing: bool) -> 
     one._rig = SimpleNamespace(standing=lambda seat: standing and seat == 3)
     one._begin()
     assert begun == [3] * standing
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_who_waits_for_a_model_notices_that_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, left: bool
+) -> None:
+    """Its servers have ended with the run: none will come."""
+    asked: list[float] = []
+    clock = iter((5.0, 70.0, 75.0))
+    player: Any = SimpleNamespace(hungry=True, batch=None, finished=False, prepare=lambda: False)
+    one: Any = object.__new__(worker.Worker)
+    one._players, one._signal, one._asked = [player], None, 0.0
+    one._run = SimpleNamespace(settings={"LEASE_TTL": 60.0})
+    monkeypatch.setattr(worker.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(worker, "anything_left", lambda run: asked.append(0) or left)
+    one._fetch()
+    assert not player.finished and not asked, "it has just begun to wait"
+    one._fetch()
+    assert player.finished is not left
+    one._fetch()
+    assert len(asked) == 1, "reading all rows costs time"
