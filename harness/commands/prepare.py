@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.foundations.settings import Settings
     from harness.paths import RunPaths
-    from harness.runs.population import Cell
+    from harness.runs.population import Cell, Manifest
     from harness.runs.run import Run
 
 
@@ -49,7 +49,6 @@ def prepare_run(
         defaults: values in place of the declared ones.
     """
     from harness.reports.report_files import refuse_report_of_another
-    from harness.runs.population import selected_positions
     from harness.runs.prepare import install_queue, prepare, refuse_other_queue
     from harness.runs.run import open_run, refuse_other_code
 
@@ -79,11 +78,17 @@ def prepare_run(
         install_queue(paths, queue)
     refuse_other_code(run)
     warn(run.warnings)
+    print(_sealed_words(paths, manifests))
+    return run
+
+
+def _sealed_words(paths: RunPaths, manifests: Sequence[Manifest]) -> str:
+    from harness.runs.population import selected_positions
+
     selected = sum(len(selected_positions(manifest)) for manifest in manifests)
     cells = len({manifest.cell for manifest in manifests})
     where = paths.manifests.resolve()  # a staged node reaches it through a folder of its own
-    print(f"run {paths.name}: {cells} cells, {selected} episodes, sealed in {where}")
-    return run
+    return f"run {paths.name}: {cells} cells, {selected} episodes, sealed in {where}"
 
 
 class _Simulator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from harness.errors import EXIT_OK, RollpoolError
 
 if TYPE_CHECKING:
     from harness.foundations.settings import Settings
+    from harness.nodes.staging import Staged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,14 +78,16 @@ def _stage(settings: Settings, arguments: argparse.Namespace) -> int:
         ready = stage(store, items)
         if user:
             _export(arguments.use, link(store, user, settings, ready))
+    store.say(f"{arguments.what} ready in {store.path}: {_copied_words(ready)}")
+    return EXIT_OK
+
+
+def _copied_words(ready: Sequence[Staged]) -> str:
     cold = [copy for copy in ready if copy.seconds is not None]
     seconds, size = sum(c.seconds or 0 for c in cold), sum(c.copied for c in cold)
     rate = f", {size / 1e6 / seconds:,.0f} MB/s" if size > 1e6 else ""
-    store.say(
-        f"{arguments.what} ready in {store.path}: {len(ready) - len(cold)} warm, "
-        f"{len(cold)} copied ({size / 1e6:,.1f} MB, {seconds:.1f} s{rate})"
-    )
-    return EXIT_OK
+    copied = f"{len(cold)} copied ({size / 1e6:,.1f} MB, {seconds:.1f} s{rate})"
+    return f"{len(ready) - len(cold)} warm, {copied}"
 
 
 def _say_in_run(settings: Settings, error: RollpoolError) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.episodes.episode import experts_chunk
+from harness.episodes.fitting import experts_chunk
 from harness.errors import RollpoolError
 from harness.simulators.contract import ActionSpace, Episode, Observation, Score, Simulator, native
 from harness.wire import binary

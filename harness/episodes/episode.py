@@ -20,18 +20,21 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from harness.episodes.video import FPS, VideoWriter
-from harness.errors import RollpoolError
+from harness.episodes.filming import Filming
+from harness.episodes.fitting import (
+    Fault,
+    cameras_of,
+    checked_chunk,
+    experts_chunk,
+    fitting_kind,
+    refuse_other_scene,
+)
 from harness.inference.model_client import Served
-from harness.policies.contract import NATIVE
 from harness.simulators.contract import (
     DEMO,
-    ActionSpace,
     Episode,
     Observation,
     Simulator,
-    differing,
-    native,
 )
 from harness.stopwatch import Stopwatch
 from harness.wire import RemoteError
@@ -59,14 +62,6 @@ class Model(Protocol):
         last_action: np.ndarray | None,
         expert: np.ndarray | None,
     ) -> tuple[np.ndarray, Served]: ...
-
-
-class _Fault(Exception):
-    """An error that is known to be the policy's or the connection's."""
-
-    def __init__(self, kind: str, message: str, trace: str) -> None:
-        super().__init__(message)
-        self.record = {"kind": kind, "message": message, "traceback": trace}
 
 
 def run_episode(
@@ -97,18 +92,18 @@ def run_episode(
     Raises:
         RollpoolError: before anything ran, when policy and simulator do not fit together.
     """
-    kind = _fitting_kind(sim, model.hello)
+    kind = fitting_kind(sim, model.hello)
     started, watch = time.monotonic(), Stopwatch()
-    recorder = _Recorder(sim, watch, video, video_camera, ffmpeg)
-    run = _Run(sim, model, episode, kind, recorder, watch, progress)
+    film = Filming(sim, watch, video, video_camera, ffmpeg)
+    run = _Run(sim, model, episode, kind, film, watch, progress)
     try:
         result = run.finish(run.play(), only_failures)
-    except _Fault as fault:
+    except Fault as fault:
         result = error_result(**fault.record)
     except Exception as error:  # a simulator may raise anything; the row says what it was
         result = error_result("simulator", _one_line(error), traceback.format_exc())
     finally:
-        recorder.discard()
+        film.discard()
     wall_s = time.monotonic() - started
     measured = {"wall_s": wall_s, "policy_s": run.policy_s, "profile": watch.lap()}
     return {**result, "steps": run.steps, **measured}
@@ -143,12 +138,12 @@ class _Run:
         model: Model,
         episode: Episode,
         kind: str,
-        recorder: _Recorder,
+        film: Filming,
         watch: Stopwatch,
         progress: Progress,
     ) -> None:
         self._sim, self._model, self._episode = sim, model, episode
-        self._recorder, self._watch, self._progress = recorder, watch, progress
+        self._film, self._watch, self._progress = film, watch, progress
         self._kind, self._space = kind, sim.action_kinds[kind]
         self._last_action: np.ndarray | None = None
         self._reported_at = 0.0
@@ -161,11 +156,11 @@ class _Run:
         with self._watch.part("reset"):
             limit = self._sim.step_limit(episode.task, episode.task_config)
             self._sim.reset(episode)
-            _refuse_other_scene(self._sim, episode)
+            refuse_other_scene(self._sim, episode)
         self._report("infer")  # whoever waits for the policy says so, in its reset too
         with self._watch.part("reset"):
             self._ask(lambda: self._model.reset(episode))
-        self._recorder.record(self.steps)
+        self._film.record(self.steps)
         while self.steps < limit:
             for action in self._next_chunk()[: limit - self.steps]:
                 over = self._execute(action)
@@ -177,14 +172,14 @@ class _Run:
         with self._watch.part("score"):
             end = _end(self._sim, success)  # before the video: an episode in error keeps none
         self._report("video")
-        video = None if success and only_failures else self._recorder.finish(self.steps)
+        video = None if success and only_failures else self._film.finish(self.steps)
         return {**end, "video": video, "error": None}
 
     def _next_chunk(self) -> np.ndarray:
         hello = self._model.hello
         self._report("observe")
         with self._watch.part("render"):
-            observation = self._sim.observe(_cameras(hello))
+            observation = self._sim.observe(cameras_of(hello))
         expert = None
         if "expert" in hello["needs"]:
             with self._watch.part("expert"):
@@ -192,7 +187,7 @@ class _Run:
         self._report("infer")
         actions = self._inferred(observation, expert)
         self._report("step")
-        return _checked(actions, self._space)
+        return checked_chunk(actions, self._space)
 
     def _inferred(self, observation: Observation, expert: np.ndarray | None) -> np.ndarray:
         asked, served = self._watch.now(), Served()
@@ -217,7 +212,7 @@ class _Run:
             self._watch.add("simulate", self._watch.now() - began)
         self.steps += 1
         self._last_action = action
-        self._recorder.record(self.steps)
+        self._film.record(self.steps)
         if time.monotonic() - self._reported_at >= PROGRESS_S:
             self._report("step")
         return bool(success) if success or ended else None
@@ -234,54 +229,9 @@ class _Run:
             return call()
         except RemoteError as error:
             kind = "policy" if error.kind == "policy" else "protocol"
-            raise _Fault(kind, error.message, error.traceback) from error
+            raise Fault(kind, error.message, error.traceback) from error
         except Exception as error:  # whatever else the client raises, no answer came
-            raise _Fault("protocol", _one_line(error), traceback.format_exc()) from error
-
-
-class _Recorder:
-    """Takes a picture every so many steps, where there is something to take it with."""
-
-    def __init__(
-        self,
-        sim: Simulator,
-        watch: Stopwatch,
-        path: Path | None,
-        camera: str,
-        ffmpeg: str | None,
-    ) -> None:
-        self._sim, self._watch, self._camera = sim, watch, camera
-        self._every = max(1, round(sim.control_hz / FPS))
-        self._recorded_at = -1
-        self._writer: VideoWriter | None = None
-        if path is None:
-            return
-        if ffmpeg is None or camera not in sim.cameras:
-            lack = "no ffmpeg was found" if ffmpeg is None else f"no camera {camera!r} here"
-            print(f"video {path.name}: not made: {lack}", flush=True)
-        else:
-            self._writer = VideoWriter(path, ffmpeg)
-
-    def record(self, step: int, due: bool = False) -> None:
-        if self._writer and step != self._recorded_at and (due or step % self._every == 0):
-            self._recorded_at = step
-            with self._watch.part("render"):
-                frame = self._sim.frame(self._camera)
-            with self._watch.part("encode"):
-                self._writer.add(frame)
-
-    def finish(self, step: int) -> str | None:
-        """With the moment the episode ended as the last picture."""
-        self.record(step, due=True)
-        with self._watch.part("encode"):
-            path = self._writer.finish() if self._writer else None
-        self._writer = None
-        return None if path is None else str(path)
-
-    def discard(self) -> None:
-        with self._watch.part("encode"):
-            if self._writer:
-                self._writer.discard()
+            raise Fault("protocol", _one_line(error), traceback.format_exc()) from error
 
 
 def _end(sim: Simulator, success: bool) -> dict[str, Any]:
@@ -303,71 +253,6 @@ def _end(sim: Simulator, success: bool) -> dict[str, Any]:
         "state_hash": str(sim.state_hash()),
         "versions": {str(name): str(version) for name, version in sim.versions().items()},
     }
-
-
-def _cameras(hello: Mapping[str, Any]) -> list[str]:
-    return list(hello["cameras"]) if "images" in hello["needs"] else []
-
-
-def experts_chunk(sim: Simulator, length: int) -> np.ndarray:
-    """``(1 to length, D)`` of the simulator's expert; what is none is the simulator's fault."""
-    chunk = np.asarray(sim.expert_chunk(length))
-    dim = sim.action_kinds[native(sim)].dim
-    if chunk.ndim != 2 or not 1 <= len(chunk) <= length or chunk.shape[1] != dim:
-        raise ValueError(f"expert_chunk({length}) has shape {chunk.shape}, not (1.., {dim})")
-    return chunk
-
-
-def _refuse_other_scene(sim: Simulator, episode: Episode) -> None:
-    if episode.fingerprint and (parts := differing(episode.fingerprint, sim.fingerprint())):
-        raise RollpoolError(
-            f"episode {episode.scene}/{episode.task}/{episode.task_config} seed {episode.seed}",
-            f"the simulator builds another one than was sealed ({'; '.join(parts)})",
-            "run it with the packages and assets it was sealed with, or seal a new STUDY_RUN",
-        )
-
-
-def _fitting_kind(sim: Simulator, hello: Mapping[str, Any]) -> str:
-    """The action kind of the simulator by which the policy acts."""
-    asked = f"policy {hello.get('policy')!r} on simulator {sim.name!r}"
-    kind, dim = str(hello["action_kind"]), hello["action_dim"]
-    kind = native(sim) if kind == NATIVE else kind
-    if kind not in sim.action_kinds:
-        raise RollpoolError(
-            asked,
-            f"it acts by {kind!r}, the simulator by {list(sim.action_kinds)}",
-            "choose a policy whose action_kind the simulator knows",
-        )
-    if dim is not None and dim != sim.action_kinds[kind].dim:
-        raise RollpoolError(
-            asked,
-            f"its {kind!r} has {dim} numbers, the simulator's {sim.action_kinds[kind].dim}",
-            "correct action_dim in deploy_policy.yml, or choose another policy",
-        )
-    missing = sorted(set(_cameras(hello)) - set(sim.cameras))
-    if missing:
-        raise RollpoolError(
-            asked,
-            f"it needs the cameras {missing}, the simulator has {list(sim.cameras)}",
-            "use a machine that can render, or a policy that needs no images",
-        )
-    return kind
-
-
-def _checked(actions: np.ndarray, space: ActionSpace) -> np.ndarray:
-    """The chunk, or a policy error: a simulator would take NaN silently."""
-    actions = np.asarray(actions)
-    if actions.ndim != 2 or len(actions) == 0 or actions.shape[1] != space.dim:
-        found = f"shape {actions.shape}, expected (n > 0, {space.dim})"
-    elif actions.dtype.kind not in "fiu":
-        found = f"no numbers ({actions.dtype})"
-    else:
-        with np.errstate(over="ignore"):  # finite float64 may be infinite here
-            own = np.array(actions, np.float32)  # the simulator's own, and writeable
-        if np.isfinite(own).all():
-            return own
-        found = f"numbers that are not finite ({actions.dtype})"
-    raise _Fault("policy", f"the policy's chunk has {found}", "")
 
 
 def _one_line(error: BaseException) -> str:

@@ -24,7 +24,8 @@ from typing import Any
 
 from harness.episodes.channel import Channel, ChannelClosed
 from harness.episodes.conformance import PARTS, own_actions
-from harness.episodes.episode import PROGRESS_S, error_result, experts_chunk, run_episode
+from harness.episodes.episode import PROGRESS_S, error_result, run_episode
+from harness.episodes.fitting import experts_chunk
 from harness.episodes.recycling import Recycling
 from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
 from harness.inference.model_client import ModelClient

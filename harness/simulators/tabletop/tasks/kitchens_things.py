@@ -32,23 +32,12 @@ def microwave(button: Vector, travel: float) -> Mechanism:
         ),
     )
     half = 0.5 * (-x - button[0])
-    moving = (
-        Part("box", (half, 0.026, 0.020), "red", at=(button[0] + half, button[1], button[2])),
-    )
+    pressed = Part("box", (half, 0.026, 0.020), "red", at=(button[0] + half, button[1], button[2]))
     return Mechanism(
-        "microwave",
-        base,
-        moving,
-        joint="slide",
-        pivot=(0, 0, 0),
-        axis=(1, 0, 0),
-        travel=(0.0, travel),
-        radius=math.hypot(-button[0], y),
-        height=2 * z,
-        mass=0.05,
-        spring=400.0,
-        damping=8.0,
-    )
+        "microwave", base, (pressed,), joint="slide", pivot=(0, 0, 0), axis=(1, 0, 0),
+        travel=(0.0, travel), radius=math.hypot(-button[0], y), height=2 * z,
+        mass=0.05, spring=400.0, damping=8.0,
+    )  # fmt: skip
 
 
 def plate(name: str, material: str, radius: float) -> Body:
