@@ -42,13 +42,13 @@ class Company:
     """A session each question of which is answered in a batch with what others were asked then."""
 
     def __init__(self, session: Session, others: Sequence[Seen], policy: Policy) -> None:
-        self._session, self._policy, self._asked = session, policy, 0
+        self.session, self._policy, self._asked = session, policy, 0
         self._others = [(seen.observations, seen.again(policy)) for seen in others]
 
     def infer(self, observation: Observation) -> np.ndarray:
         rows = [(of[min(self._asked, len(of) - 1)], session) for of, session in self._others]
         at = self._asked % (len(rows) + 1)  # in each place of the batch by turns
-        rows.insert(at, (observation, self._session))
+        rows.insert(at, (observation, self.session))
         self._asked += 1
         return self._policy.infer_batch(*map(list, zip(*rows, strict=True)))[at]
 
@@ -60,11 +60,11 @@ class Keeping(Around):
         super().__init__(inner)
         self._seen: dict[int, Seen] = {}
         self._batch = 1
-        self._companies: dict[int, Company] = {}
+        self._company: Company | None = None  # of the session that is played now
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
         if self._batch > 1:
-            return self._company(session).infer(observation)
+            return self._in_company(session).infer(observation)
         seen = self._seen.setdefault(id(session), Seen(session))
         seen.observations.append(observation)
         return super().infer(observation, session)
@@ -86,14 +86,13 @@ class Keeping(Around):
         differing.sort(key=lambda one: -one["difference"])
         return found | {"largest": differing[:NAMED]}
 
-    def _company(self, session: Session) -> Company:
-        if id(session) not in self._companies:
+    def _in_company(self, session: Session) -> Company:
+        if self._company is None or self._company.session is not session:
             # The noise seed is of all that an episode is: this one is no company for itself.
             itself = session.noise_seed
             others = [seen for seen in self._seen.values() if seen.session.noise_seed != itself]
-            company = Company(session, others[: self._batch - 1], self._inner)
-            self._companies[id(session)] = company
-        return self._companies[id(session)]
+            self._company = Company(session, others[: self._batch - 1], self._inner)
+        return self._company
 
     def _pairs(self, batch: int) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
         """Where, the chunk of a session alone, and the one of it in a batch."""

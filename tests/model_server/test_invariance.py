@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,3 +130,23 @@ def test_the_same_seed_told_something_else_is_company() -> None:
     alone = episode(policy, 0, 4, instruction="slowly")
     policy.compare(2)
     assert not np.array_equal(episode(policy, 0, 4, instruction="slowly"), alone)
+
+
+def test_company_is_forgotten_when_the_next_episode_begins() -> None:
+    """A session's memory may hold much of a GPU's."""
+
+    class Cache:
+        pass
+
+    kept: weakref.WeakSet[Cache] = weakref.WeakSet()
+
+    class Caches(Noisy):
+        def infer(self, seen: Any, session: Session) -> np.ndarray:
+            kept.add(session.memory.setdefault("cache", Cache()))
+            return super().infer(seen, session)
+
+    policy = played(Caches())
+    policy.compare(3)
+    for seed in range(3):
+        episode(policy, seed, 2)
+        assert len(kept) == 3 + 3, "of what was kept, and of one company"
