@@ -12,14 +12,14 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 from urllib.parse import unquote
 
 from harness.foundations.records import metrics_files, read_json
 from harness.leases.budget import Budget
 from harness.leases.decisions import Decisions
 from harness.paths import RunPaths
-from harness.reports.episode_table import Attempt, CountedEpisodes, EpisodeTable
+from harness.reports.episode_table import CountedEpisodes, EpisodeTable
+from harness.reports.holes import failed_hole, holes, place_of
 from harness.reports.report import Counted, Hole
 from harness.reports.robopro_results import counted_foreign, episode_files, read_foreign
 from harness.reports.row_table import RowTable
@@ -102,7 +102,8 @@ class RunReader:
         for m in manifests:
             failed, selected = errors.get(m.hash, {}), selected_positions(m)
             own = {p: failed.pop(p) for p in list(failed) if p in selected}
-            _add_holes(results, m, own, missing.get(m.hash, ()), budget)
+            into = results.of(m.cell.scene, m.cell.task_config)
+            into.holes.extend(holes(m, own, missing.get(m.hash, ()), budget))
         strays = self.episodes.strays()
         loose = {(place.task, place.task_config) for place in self.episodes.loose()}
         for _, of_manifest in sorted(errors.items()):
@@ -113,7 +114,7 @@ class RunReader:
                 else:
                     loose.add((row.task, row.task_config))
                     into = results.of(row.scene, row.task_config)
-                    into.holes.append(_failed(attempts, budget))
+                    into.holes.append(failed_hole(attempts, budget))
         if repeats := self.episodes.repeats():
             results.notes.append(f"results of episodes that have another one, left out: {repeats}")
         if strays:
@@ -188,57 +189,6 @@ def _is_native(file: Path) -> bool:
     return True
 
 
-def _add_holes(
-    results: RunResults, manifest: Manifest, failed: Mapping[int, Sequence[Attempt]],
-    missing: Sequence[int], budget: Budget,
-) -> None:  # fmt: skip
-    """The selected episodes of a manifest that have no outcome, by position."""
-    into = results.of(manifest.cell.scene, manifest.cell.task_config)
-    for position in sorted([*failed, *missing]):
-        if position in failed:
-            into.holes.append(_failed(failed[position], budget))
-            continue
-        skipped = budget.quarantined(manifest.hash, position)
-        into.holes.append(
-            Hole(
-                **_place(manifest.episodes[position]),
-                kind="quarantined" if skipped else "missing",
-                reason=_one_line(skipped) if skipped else "",
-                position=position,
-                manifest=manifest.hash,
-            )
-        )
-
-
-def _failed(tried: Sequence[Attempt], budget: Budget) -> Hole:
-    """An episode of which all rows are errors: by the last of them."""
-    row = max(tried, key=lambda row: (row.attempt, row.worker, json.dumps(row.error)))
-    for attempt in tried:
-        budget.add(attempt)
-    aside = budget.quarantined(row.manifest, row.position)
-    return Hole(
-        **_place(row),
-        kind="quarantined" if aside else "error",
-        reason=_one_line(aside or f"{row.error.get('kind')}: {row.error.get('message', '')}"),
-        position=row.position,
-        manifest=row.manifest,
-        logs=_logs(row.error),
-    )
-
-
-def _logs(error: Mapping[str, Any]) -> tuple[str, ...]:
-    """The logs of an error row, the one to read first at the front."""
-    known = error.get("logs")
-    logs = {p: str(log) for p, log in known.items() if log} if isinstance(known, dict) else {}
-    telling = {"policy": "model", "lost": "worker"}.get(str(error.get("kind")), "simulator")
-    return tuple(logs[part] for part in sorted(logs, key=lambda part: (part != telling, part)))
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:297] + "..."
-
-
 def _add_foreign(
     results: RunResults,
     paths: RunPaths,
@@ -261,12 +211,12 @@ def _add_foreign(
     counted = []
     for _, row in sorted(chosen.items()):
         if row.success is None:
-            hole = Hole(**_place(row), kind="error", reason=row.reason)
+            hole = Hole(**place_of(row), kind="error", reason=row.reason)
             results.of(row.scene, row.task_config).holes.append(hole)
         else:
             counted.append(
                 Counted(
-                    **_place(row),
+                    **place_of(row),
                     success=row.success,
                     hard_success=row.hard_success,
                     collision=row.collision,
@@ -295,20 +245,3 @@ def _add_queued(results: RunResults, queue: Path) -> None:
 def _checkpoint(checkpoint: Mapping[str, str]) -> str:
     name, digest = checkpoint.get("name", "none"), checkpoint.get("digest", "")
     return f"{name} ({digest[:15]})" if digest else name
-
-
-class _Placed(Protocol):
-    """What a row, a foreign line and a sealed episode have in common."""
-
-    @property
-    def scene(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def task_config(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-
-
-def _place(of: _Placed) -> dict[str, Any]:
-    return {"scene": of.scene, "task": of.task, "task_config": of.task_config, "seed": of.seed}
