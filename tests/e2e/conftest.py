@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -70,7 +71,11 @@ class Home:
     def call(self, *arguments: str, **env: str) -> tuple[int, str, str]:
         """Exit code, stdout, stderr of ``rollpool``; it must end within the deadline."""
         with self.start(*arguments, **env) as process:
-            out, err = process.communicate(timeout=DEADLINE_S)
+            try:
+                out, err = process.communicate(timeout=DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # leaving the context would wait for it
+                raise
         return process.returncode, out, err
 
     def rows(self, run: str) -> list[Row]:
