@@ -20,7 +20,10 @@ from harness.runs.run import Run
 from harness.simulators.contract import Episode
 from harness.workers.model_link import OwnServer
 from harness.workers.rig import Rig, model_process
+from harness.workers.server_process import START_DEADLINE_S
 
+#: Asking everything again, alone and in batches, may take so many times what it took at first.
+_SLOWER = 4
 #: Names the logs, and the server to its clients.
 _NAME = "batch-check"
 
@@ -56,7 +59,8 @@ def compare(run: Run, episodes: Sequence[Episode], say: Callable[[str], None]) -
         played = functools.partial(_played, rig, apart.paths.logs, say)
         try:
             alone = [played(episode, "alone") for episode in episodes]
-            actions = process.compare(len(episodes))
+            asked_s = sum(result["policy_s"] for result in alone)
+            actions = process.compare(len(episodes), START_DEADLINE_S + _SLOWER * asked_s)
             if not actions["batches"]:
                 return Compared(actions, ())
             shared = [played(episode, "in company") for episode in episodes]

@@ -107,7 +107,7 @@ class ModelServerProcess:
         assert self._channel is not None, "start it first"
         self._channel.send({"do": "join", "host": host, "port": port})
 
-    def compare(self, batch: int, deadline_s: float = START_DEADLINE_S) -> dict[str, Any]:
+    def compare(self, batch: int, deadline_s: float) -> dict[str, Any]:
         """See ``inference.invariance.Keeping.compare``. Raises ``RollpoolError``."""
         assert self._channel is not None and self._proc is not None, "start it first"
         try:
