@@ -2,7 +2,7 @@
 
     python -m bench.lease_costs [--folder SHARED]       the table (2 minutes), on the disk of SHARED
     python -m bench.lease_costs --inodes 100000         files of so many episodes, compacted and not
-    python -m bench.lease_costs --folder MOUNT --nfs    operations of NFS a claim
+    python -m bench.lease_costs --folder MOUNT --nfs    operations of NFS, beside bare pairs
 
 System calls need strace. What claims cost in time is the figure ``claims``.
 """
@@ -17,8 +17,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from bench.claiming import PAIR, Claiming, Crew, Queue, Worker, manifest
 from harness.leases.compaction import compact
@@ -29,14 +31,25 @@ CASES = ((1_000, 1, 480), (100_000, 1, 480), (1_000, 64, 12), (100_000, 64, 12))
 ROUNDS = 5
 
 
-def on_nfs(folder: Path, claims: int) -> dict[str, float]:
-    """The operations on every NFS mount of this machine, a claim of one worker."""
+def on_nfs(folder: Path, claims: int) -> dict[str, Any]:
+    """Of one worker on an NFS mount: the operations of a claim and of a bare pair, and how many
+    claims there are in the time of a pair (median, least and greatest of turns)."""
     run = Path(tempfile.mkdtemp(prefix="claims-", dir=folder))
-    mine = Claiming(run, 0, {"queue": Queue(1_000)})
+    mine = Claiming(run, 0, {"queue": Queue(100_000)})
     mine.join("queue")
-    before = nfs_operations()
-    mine.turn(claims, "queue")
-    return {name: count / claims for name, count in (nfs_operations() - before).items()}
+    operations = {"queue": Counter[str](), PAIR: Counter[str]()}
+    rates = []
+    for _ in range(ROUNDS):
+        took = {}
+        for what, counted in operations.items():
+            before, began = nfs_operations(), time.perf_counter()
+            mine.turn(claims // ROUNDS, what)
+            took[what] = time.perf_counter() - began
+            counted += nfs_operations() - before
+        rates.append(took[PAIR] / took["queue"])
+    claim, pair = ({name: n / claims for name, n in of.items()} for of in operations.values())
+    beside = [statistics.median(rates), min(rates), max(rates)]
+    return {"claim": claim, "pair": pair, "claims / pairs": beside}
 
 
 def nfs_operations() -> Counter[str]:
@@ -101,7 +114,7 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--inodes", type=int, metavar="EPISODES")
-    parser.add_argument("--nfs", action="store_true", help="operations of NFS a claim")
+    parser.add_argument("--nfs", action="store_true", help="operations of NFS")
     parser.add_argument("--spend", type=int, nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.spend:
