@@ -6,8 +6,10 @@ import argparse
 import importlib
 import json
 import shlex
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +32,25 @@ OUT = CODE / "runs" / "bench.json"
 
 def main(words: Sequence[str]) -> int:
     asked = parser().parse_args(words)
+    try:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        if asked.readme:
+            table.split(asked.readme)
+    except (OSError, RollpoolError) as error:  # before a quarter of an hour is spent
+        parser().error(str(error))
+    try:
+        return measure(asked, shlex.join(["python", "-m", "bench", *words]))
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+def measure(asked: argparse.Namespace, said: str) -> int:
+    """What was asked for; the exit code."""
     names = FIGURES if "all" in asked.figures else tuple(dict.fromkeys(asked.figures))
     effort = asked.effort
     results: dict[str, Any] = {
-        "command": shlex.join(["python", "-m", "bench", *words]),
-        "effort": effort.name, "machine": machine.describe(), "figures": {},
+        "command": said, "effort": effort.name, "machine": machine.describe(), "figures": {},
     }  # fmt: skip
     modules = {name: importlib.import_module(f"bench.{name}") for name in names}
     for module in modules.values():
@@ -43,7 +59,6 @@ def main(words: Sequence[str]) -> int:
         figure = measured(module, effort)
         results["figures"][name] = figure
         print("\n".join(table.lines(name, figure)), flush=True)
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(asked.out, (json.dumps(results, indent=1) + "\n").encode())
     print(f"written: {asked.out}")
     if asked.readme:
@@ -58,8 +73,11 @@ def measured(module: ModuleType, effort: Effort) -> dict[str, Any]:
     began = time.monotonic()
     try:
         record: dict[str, Any] = module.measure(effort).record() | {"failed": False}
-    except RollpoolError as error:
-        note = f"not measured: {error}"
+    except Exception as error:  # of the peers, too
+        known = isinstance(error, RollpoolError | OSError)
+        if not known:
+            traceback.print_exc()
+        note = f"not measured: {error if known else f'{type(error).__name__}: {error}'}"
         record = {"title": module.TITLE, "series": [], "goals": [], "notes": [note]}
         record["failed"] = True
     return record | {"seconds": time.monotonic() - began}

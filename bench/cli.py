@@ -33,7 +33,8 @@ def measure(effort: Effort) -> Figure:
         if python:
             commands["labtasker --version"] = [str(python.with_name("labtasker")), "--version"]
         # The launcher sources env.sh, which sets EVAL_ROOT to the checkout's own folder.
-        env = {**scratch.env, "RUNS_ROOT": str(scratch.path / "runs")}
+        env = {**scratch.env, "RUNS_ROOT": str(scratch.path / "runs"),
+               "ROLLPOOL_ENVS": str(environment.envs())}  # fmt: skip
         subjects = {name: partial(timed, command, env) for name, command in commands.items()}
         for warm in subjects.values():
             warm()

@@ -47,13 +47,19 @@ def markdown(results: Record) -> str:
 
 
 def write(readme: Path, results: Record) -> None:
-    """Put the table in. Raises ``RollpoolError`` where the markers are missing."""
-    text = readme.read_text()
-    before, begin, rest = text.partition(BEGIN)
+    """Put the table in. Raises as ``split`` does."""
+    before, after = split(readme)
+    write_atomic(readme, f"{before}{BEGIN}\n{markdown(results)}\n\n{END}{after}".encode())
+
+
+def split(readme: Path) -> tuple[str, str]:
+    """What stands before and after the table. Raises ``OSError``, or ``RollpoolError`` where the
+    markers are missing."""
+    before, begin, rest = readme.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise RollpoolError(str(readme), f"no {BEGIN.strip()} ... {END}", "put the markers in")
-    write_atomic(readme, f"{before}{begin}\n{markdown(results)}\n\n{end}{after}".encode())
+    return before, after
 
 
 def _spread(of: Record, unit: str) -> str:

@@ -84,11 +84,17 @@ def test_the_table_replaces_what_stands_between_the_markers(tmp_path: Path) -> N
     assert "python -m bench name" in once
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(RollpoolError("figure", "no such thing", "make one"), "figure: no such thing"),
+     (OSError(28, "No space left"), "[Errno 28]"), (ValueError("of a peer"), "ValueError: of a")],
+)  # fmt: skip
 def test_a_figure_that_cannot_be_measured_does_not_cost_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    error: Exception, said: str,
+) -> None:  # fmt: skip
     def measure(effort: Effort) -> Figure:
-        raise RollpoolError("figure", "no such thing", "make one")
+        raise error
 
     monkeypatch.setattr(bench.cli, "measure", measure)
     broken = ModuleType("bench.broken")
@@ -100,6 +106,28 @@ def test_a_figure_that_cannot_be_measured_does_not_cost_the_others(
     found = json.loads(out.read_text())
     assert found["effort"] == "quick" and found["machine"]["cores"] >= 1
     assert found["figures"]["cli"]["failed"] and not found["figures"]["wire"]["failed"]
-    assert "not measured: figure: no such thing" in capsys.readouterr().out
+    assert f"not measured: {said}" in capsys.readouterr().out
     figures.append(broken)
     assert command.main(["wire", "--out", str(out)]) == EXIT_OK
+
+
+@pytest.mark.parametrize("option", ["--readme", "--out"])
+def test_what_cannot_be_written_is_said_before_anything_is_measured(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("no markers")
+    with pytest.raises(SystemExit):
+        command.main(["all", option, str(file / "x" if option == "--out" else file)])
+    assert "markers" in (said := capsys.readouterr().err) or "File exists" in said
+
+
+def test_an_interrupt_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def measure(effort: Effort) -> Figure:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.cli, "measure", measure)
+    assert command.main(["cli", "--out", str(tmp_path / "out.json")]) == 130
+    assert capsys.readouterr().err == "bench: interrupted\n"
