@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -81,5 +82,11 @@ def _module(command: str) -> ModuleType:
     return importlib.import_module(f"harness.commands.{COMMANDS[command][0]}")
 
 
+def _terminated(number: int, frame: object) -> None:
+    """Ends a command as an exception does: its processes and temporary folders go with it."""
+    raise SystemExit(128 + number)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminated)  # who runs episodes has its own
     sys.exit(main())

@@ -211,3 +211,14 @@ def test_the_batch_check_takes_each_selected_episode_once(noisy: Home) -> None:
     code, out, err = noisy.call("batch-check", "r")
     assert code == 0, err
     assert re.findall(r"seed (\d) alone", out) == ["1", "2", "3"]
+
+
+def test_a_batch_check_that_is_terminated_leaves_nothing(noisy: Home, wait_for: Wait) -> None:
+    assert noisy.call("prepare", "r", "--queue", str(noisy.queue("never_succeed")))[0] == 0
+    left = noisy.path / "tmp"
+    left.mkdir()
+    process = noisy.start("batch-check", "r", TMPDIR=str(left), POINTSIM_STEP_S="0.1")
+    wait_for(lambda: any(left.glob("*/logs/*.sim0.log")))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and not list(left.iterdir())
