@@ -296,7 +296,10 @@ def _unknown_names(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str
     for name in sorted(set(environ) - set(VARIABLES)):
         like_ours = name.startswith(PREFIXES)
         bound = 2 if like_ours and len(name) > 10 else 1
-        near = [known for known in ours if _distance(name, known, bound) <= bound]
+        near = [
+            known for known in ours
+            if _distance(name, known, bound) <= bound or known.startswith(f"{name}_")
+        ]  # fmt: skip
         if near and (like_ours or len(name) >= 8):
             raise RollpoolError(
                 f"variable {name}", "no such variable",

@@ -21,6 +21,9 @@ from harness.workers.children import ProcessDied
 from harness.workers.model_link import ModelLink
 from harness.workers.simulator_process import SimulatorProcess
 
+#: Starts in a row that may fail where one has succeeded before: a driver that hiccups must not cost
+#: a worker, least of all where simulators are recycled and start often.
+_EXCUSED_STARTS = 2
 #: A longer gap between two looks counts no more than this: then the whole job stood still
 #: (suspended by SLURM, say), the simulator with it.
 SUSPENDED_S = 30.0
@@ -44,6 +47,8 @@ class Seat:
         self._sim: SimulatorProcess | None = None
         self._watch: Watch | None = None  # of the episode that it plays
         self._died: RollpoolError | None = None
+        self._started = False  # one of its simulators has
+        self._failed_starts = 0  # in a row
 
     @property
     def playing(self) -> bool:
@@ -91,12 +96,26 @@ class Seat:
         """Go on with starting what does not live; whether an episode can begin. Raises
         ``RollpoolError`` with the process's own words."""
         self.spawn()
+        self.notice()
         assert self._sim is not None
-        if self._died is not None:
-            raise self._died
-        if not self.link.alive():
+        if self._died is None and not self.link.alive():
             self.link.start(self._sim)
-        return self._sim.started() and self.link.alive()
+            self.notice()  # that has taken its time
+        if self._died is not None:
+            self._excuse(self._died)
+            return False
+        if not self._sim.versions:
+            return False
+        self._started, self._failed_starts = True, 0
+        return self.link.alive()
+
+    def _excuse(self, died: RollpoolError) -> None:
+        """Let the next one start, or raise why none does."""
+        self._failed_starts += 1
+        if not self._started or self._failed_starts > _EXCUSED_STARTS:
+            raise died
+        self._died = None
+        self.close()
 
     def begin(self, episode: Episode, attempt: int, video: Path | None) -> None:
         assert self._sim is not None, "prepare it first"

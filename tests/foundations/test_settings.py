@@ -171,6 +171,8 @@ def test_a_configuration_that_is_no_mapping_of_plain_values_is_refused(
         ("WORKER_PER_GPU", "WORKERS_PER_GPU"),
         ("DXVLA_EXEC_ACTION", "DXVLA_EXEC_ACTIONS"),
         ("LEASE_TLL", "LEASE_TTL"),
+        ("MODEL_MAX_WAIT", "MODEL_MAX_WAIT_MS"),
+        ("SIM_RECYCLE", "SIM_RECYCLE_EPISODES or SIM_RECYCLE_MB"),
     ],
 )
 def test_a_misspelling_is_refused_with_what_was_meant(root: Root, name: str, meant: str) -> None:
