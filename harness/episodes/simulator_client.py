@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,23 +105,21 @@ class SimulatorClient:
         }
 
     def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("seed", "instruction", "reset", "fingerprint")
         limit = self._sim.step_limit(request["task"], request["task_config"])
-        lines = [
-            {name: getattr(episode, name) for name in names} | {"step_limit": limit}
-            for episode in self._sealed(request, "seal")
-        ]
+        lines = []
+        for count, seed in enumerate(request["seeds"], start=1):
+            lines.append(self._line(_cell(request), int(seed)) | {"step_limit": limit})
+            self._progress_now_and_then("seal", count)
         return {"say": "sealed", "episodes": lines}
 
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        names, verdicts = (request["scene"], request["task"], request["task_config"]), []
-        for count, seed in enumerate(request["seeds"]):
-            verdict = self._sim.solvable(Episode(*names, int(seed), instruction=""))
+        cell, verdicts = _cell(request), []
+        for count, seed in enumerate(map(int, request["seeds"]), start=1):
+            verdict = self._sim.solvable(Episode(*cell, seed, instruction=""))
             if verdict is None:
-                sealed = self._sealed({**request, "seeds": [seed]}, "check")
-                verdict = self._expert_solves(next(sealed))
+                verdict = self._expert_solves(Episode(*cell, **self._line(cell, seed)))
             verdicts.append(bool(verdict))
-            self._progress_now_and_then("check", count + 1)
+            self._progress_now_and_then("check", count)
         return {"say": "checked", "ok": verdicts}
 
     def _probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,15 +141,12 @@ class SimulatorClient:
                 signal.pause()
         return {"say": "conformed", "answer": PARTS[request["part"]](self._sim, request)}
 
-    def _sealed(self, request: Mapping[str, Any], phase: str) -> Iterator[Episode]:
-        scene, task, config = request["scene"], request["task"], request["task_config"]
-        for count, seed in enumerate(request["seeds"]):
-            line = self._sim.seal(scene, task, config, int(seed))
-            yield Episode(
-                *(scene, task, config, int(seed), line["instruction"], dict(line["reset"])),
-                fingerprint=dict(line.get("fingerprint", {})),
-            )
-            self._progress_now_and_then(phase, count + 1)
+    def _line(self, cell: tuple[str, str, str], seed: int) -> dict[str, Any]:
+        """What a manifest says of ``seed``, as the fields of an ``Episode``."""
+        line = self._sim.seal(*cell, seed)
+        fingerprint = dict(line.get("fingerprint", {}))
+        return {"seed": seed, "instruction": line["instruction"], "reset": dict(line["reset"]),
+                "fingerprint": fingerprint}  # fmt: skip
 
     def _expert_solves(self, episode: Episode) -> bool:
         """Whether the expert succeeds, with nothing rendered. A simulator that raises does not
@@ -247,6 +242,10 @@ class SimulatorClient:
     def _progress_now_and_then(self, phase: str, step: int) -> None:
         if time.monotonic() - self._reported_at >= PROGRESS_S:
             self._progress(phase, step)
+
+
+def _cell(request: Mapping[str, Any]) -> tuple[str, str, str]:
+    return request["scene"], request["task"], request["task_config"]
 
 
 def _answer_s(server: Mapping[str, Any]) -> float:
