@@ -29,7 +29,7 @@ from harness.episodes.fitting import experts_chunk
 from harness.episodes.recycling import Recycling
 from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
 from harness.inference.model_client import ModelClient
-from harness.inference.model_listener import ModelListener
+from harness.inference.model_listener import ModelListener, NobodyCame
 from harness.simulators import load
 from harness.simulators.contract import DEMO, Episode, Simulator, native
 
@@ -177,8 +177,11 @@ class SimulatorClient:
 
     def _await_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self._model is None:
-            self._model = self._accepted(request, request["deadline_s"])
-        return {"say": "met", "hello": self._model.hello}
+            try:
+                self._model = self._accepted(request, request["deadline_s"])
+            except NobodyCame as nobody:
+                return {"say": "met", "hello": None, "words": str(nobody)}
+        return {"say": "met", "hello": self._model.hello, "words": ""}
 
     def _accepted(self, server: Mapping[str, Any], deadline_s: float) -> ModelClient:
         assert self._listener is not None, "it was never told to listen"

@@ -22,6 +22,10 @@ _STRANGER_LIMIT = 64 * 1024
 _TICK_S = 1.0
 
 
+class NobodyCame(RollpoolError):
+    """No model of this run within the deadline; the words say who was turned away."""
+
+
 class ModelListener:
     """Listens from the start, on any free port where ``port`` is 0. Raises ``RollpoolError``."""
 
@@ -50,7 +54,7 @@ class ModelListener:
             waiting: called about once a second.
 
         Raises:
-            RollpoolError: none came in time; the message says who was turned away.
+            NobodyCame: none did in time.
         """
         end, turned_away = time.monotonic() + deadline_s, ""
         while (left := end - time.monotonic()) > 0:
@@ -69,7 +73,7 @@ class ModelListener:
                 continue
             connection.deadline_s = answer_s
             return connection, host, port
-        raise RollpoolError(
+        raise NobodyCame(
             f"a model for {self.host}:{self.port}",
             f"none came within {deadline_s:.0f} s{turned_away}",
             "start one: MODEL_AS_CLIENT=1 rollpool serve RUN",

@@ -8,7 +8,8 @@ raises within its deadline; whatever of it is this worker's ends with ``close``.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from harness.errors import RollpoolError
@@ -20,6 +21,8 @@ from harness.workers.simulator_process import SimulatorProcess
 #: A simulator waits this much longer for an answer than the worker: who watches decides, and says
 #: that it was a stall.
 _LONGER_S = 30.0
+#: Who waits for a model that comes by itself looks round this often: the run may end meanwhile.
+_LOOK_S = 2.0
 #: A process that dies closes its connections first.
 _DYING_S = 0.5
 
@@ -121,16 +124,35 @@ class ComingModel:
 
     def __init__(
         self, run: Run, name: str, own: ModelServerProcess | None,
-        deadline_s: float = START_DEADLINE_S,
+        deadline_s: float = START_DEADLINE_S, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._run, self._name, self._own, self._deadline_s = run, name, own, deadline_s
+        self._clock = clock
         self._met: SimulatorProcess | None = None
+        self._waiting: SimulatorProcess | None = None  # for a model, since then
+        self._since = 0.0
 
     def alive(self) -> bool:
         own = self._own is None or self._own.alive()
         return own and self._met is not None and self._met.alive()
 
     def start(self, sim: SimulatorProcess) -> None:
+        if self._waiting is not sim:
+            self._call(sim)
+            self._waiting, self._since = sim, self._clock()
+        words = sim.await_model(self.address(), _LOOK_S)
+        if not words:
+            self._met, self._waiting = sim, None
+        elif self._own is not None and not self._own.alive():
+            raise self._own.died()
+        elif self._clock() - self._since > self._deadline_s:
+            raise RollpoolError(
+                f"a model for {self._name}", f"none for {self._deadline_s:.0f} s; at last: {words}",
+                "see to the model server's log",
+            )  # fmt: skip
+
+    def _call(self, sim: SimulatorProcess) -> None:
+        """Listen, and let models know where."""
         settings = self._run.settings
         where = sim.listen(
             settings["SIM_SERVER_HOST"] or "127.0.0.1", settings["SIM_SERVER_PORT"] or 0,
@@ -141,8 +163,6 @@ class ComingModel:
             if not self._own.alive():
                 self._own.start()
             self._own.join(*where)
-        sim.await_model(self.address(), self._deadline_s)
-        self._met = sim
 
     def address(self) -> dict[str, Any]:
         """No address: a connection is there. Any model server of the run will do."""

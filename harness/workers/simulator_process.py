@@ -146,15 +146,15 @@ class SimulatorProcess:
         answer = self._request(message, "listening")
         return answer["host"], answer["port"]
 
-    def await_model(self, server: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
-        """What the model that comes says it serves. ``server``: as ``start_episode`` takes it.
+    def await_model(self, server: Mapping[str, Any], deadline_s: float) -> str:
+        """Wait for a model; "" once one is there, else what to say of it. ``server``: as
+        ``start_episode`` takes it.
 
         Raises:
-            RollpoolError: none came in time, or one that is not this run's.
+            RollpoolError: one came that serves something else.
         """
         message = {"do": "await", **server, "deadline_s": deadline_s}
-        hello: dict[str, Any] = self._request(message, "met")["hello"]
-        return hello
+        return str(self._request(message, "met")["words"])
 
     def start_episode(
         self,

@@ -150,6 +150,16 @@ def test_several_simulators_that_listen_are_refused(home: Home) -> None:
     assert not Path(home.path / "runs" / "x").exists()
 
 
+def test_a_simulator_that_no_model_comes_to_ends_with_the_run(home: Home, wait_for: Wait) -> None:
+    assert home.call("prepare", "r", "--queue", str(home.queue("reach_goal")))[0] == 0
+    paths = RunPaths(home.path / "runs" / "r")
+    waits = home.start("work", "r", SIM_AS_SERVER="1")
+    wait_for(lambda: bool(servers.published(paths, "simulator")))
+    assert home.call("work", "r")[0] == 0
+    _, err = waits.communicate(timeout=60)
+    assert waits.returncode == 0, err
+
+
 def test_the_batch_check_says_whether_batches_change_anything(noisy: Home) -> None:
     assert (
         noisy.call("prepare", "r", "--queue", str(noisy.queue("reach_goal", "reach_even")))[0] == 0
