@@ -106,9 +106,9 @@ class SimulatorClient:
 
     def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
         limit = self._sim.step_limit(request["task"], request["task_config"])
-        lines = []
-        for count, seed in enumerate(request["seeds"], start=1):
-            lines.append(self._line(_cell(request), int(seed)) | {"step_limit": limit})
+        cell, lines = _cell(request), []
+        for count, seed in enumerate(map(int, request["seeds"]), start=1):
+            lines.append(self._line(cell, seed) | {"step_limit": limit})
             self._progress_now_and_then("seal", count)
         return {"say": "sealed", "episodes": lines}
 
@@ -180,8 +180,8 @@ class SimulatorClient:
             try:
                 self._model = self._accepted(request, request["deadline_s"])
             except NobodyCame as nobody:
-                return {"say": "met", "hello": None, "words": str(nobody)}
-        return {"say": "met", "hello": self._model.hello, "words": ""}
+                return {"say": "met", "words": str(nobody)}
+        return {"say": "met", "words": ""}
 
     def _accepted(self, server: Mapping[str, Any], deadline_s: float) -> ModelClient:
         assert self._listener is not None, "it was never told to listen"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def encode(message: dict[str, Any]) -> list[memoryview]:
         raise TypeError(f"a value of type {type(value).__name__}")
 
     try:
-        _refuse_ambiguous(message.items())
+        refuse_ambiguous(message, _MARK)
         header = json.dumps(message, separators=(",", ":"), default=described).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
@@ -120,15 +120,16 @@ class _Views:
             check_text(array)
 
 
-def _refuse_ambiguous(items: Iterable[tuple[Any, Any]]) -> None:
-    """JSON would turn other keys into text, and the reserved one into an array, silently."""
-    for key, value in items:
-        if not isinstance(key, str) or key == _MARK:
-            raise unsendable(f"the key {key!r}")
-        if isinstance(value, dict):
-            _refuse_ambiguous(value.items())
-        elif isinstance(value, (list, tuple)):
-            _refuse_ambiguous(("", item) for item in value)
+def refuse_ambiguous(value: Any, mark: str) -> None:
+    """JSON would turn other keys into text, and ``mark`` into an array, silently."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str) or key == mark:
+                raise unsendable(f"the key {key!r}")
+            refuse_ambiguous(item, mark)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            refuse_ambiguous(item, mark)
 
 
 def unsendable(found: str) -> ProtocolError:

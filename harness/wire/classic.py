@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.wire.arrays import check_text, checked, malformed, parse_spec, plain, rebuild
-from harness.wire.binary import unsendable
+from harness.wire.binary import refuse_ambiguous, unsendable
 
 _MARK = "__numpy_array__"
 _TYPE_OF_COMMAND = {
@@ -62,7 +62,7 @@ def decode(payload: np.ndarray) -> dict[str, Any]:
 def dump(value: Any) -> list[memoryview]:
     """``value`` as the bytes RoboTwin's encoder makes of it."""
     try:
-        _refuse_ambiguous(value)
+        refuse_ambiguous(value, _MARK)
         return [memoryview(json.dumps(value, default=_as_json).encode())]
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
@@ -112,15 +112,3 @@ def _array_or_dict(fields: dict[str, Any]) -> Any:
     array = rebuild(raw, dtype, shape)
     check_text(array)
     return array
-
-
-def _refuse_ambiguous(value: Any) -> None:
-    """JSON would turn other keys into text, and a reserved one into an array, silently."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str) or key == _MARK:
-                raise unsendable(f"the key {key!r}")
-            _refuse_ambiguous(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _refuse_ambiguous(item)
