@@ -32,22 +32,32 @@ OUT = CODE / "runs" / "bench.json"
 
 def main(words: Sequence[str]) -> int:
     asked = parser().parse_args(words)
+    names = FIGURES if "all" in asked.figures else tuple(dict.fromkeys(asked.figures))
     try:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         if asked.readme:
+            refuse_half_a_table(names)
             table.split(asked.readme)
     except (OSError, RollpoolError) as error:  # before a quarter of an hour is spent
         parser().error(str(error))
     try:
-        return measure(asked, shlex.join(["python", "-m", "bench", *words]))
+        return measure(names, asked, shlex.join(["python", "-m", "bench", *words]))
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
 
 
-def measure(asked: argparse.Namespace, said: str) -> int:
-    """What was asked for; the exit code."""
-    names = FIGURES if "all" in asked.figures else tuple(dict.fromkeys(asked.figures))
+def refuse_half_a_table(names: Sequence[str]) -> None:
+    """The table says of itself that it is of one run: no row of it can be renewed alone."""
+    if absent := [name for name in FIGURES if name not in names]:
+        raise RollpoolError(
+            "--readme", f"its table is of one run, and {', '.join(absent)} would be missing",
+            "measure all; the figures of a shorter list are on the screen and in --out",
+        )  # fmt: skip
+
+
+def measure(names: Sequence[str], asked: argparse.Namespace, said: str) -> int:
+    """These figures; the exit code."""
     effort = asked.effort
     results: dict[str, Any] = {
         "command": said, "effort": effort.name, "machine": machine.describe(), "figures": {},
@@ -92,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
         help="a tenth of the size, fewer turns",
     )  # fmt: skip
     made.add_argument("--out", type=Path, default=OUT, help=f"default: {OUT.relative_to(CODE)}")
-    made.add_argument("--readme", type=Path, help="write the table into this file's markers")
+    made.add_argument("--readme", type=Path, help="with all: write the table into its markers")
     return made
 
 

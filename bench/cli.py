@@ -13,7 +13,7 @@ from bench.scratch import Scratch
 from bench.subject import seconds
 from harness.paths import CODE
 
-TITLE = "the command line: --help, and the status of a run of 10,000 episodes"
+TITLE = "the command line: --help, and the status of a run"
 TASKS, EACH = 10, 1_000
 
 

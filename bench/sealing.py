@@ -18,7 +18,7 @@ from bench.subject import Subject, seconds
 from bench.zero.simulator import TASKS
 from harness.errors import RollpoolError
 
-TITLE = "100,000 episodes: sealing, and resuming when all are played"
+TITLE = "episodes sealed, and their run resumed when all are played"
 EPISODES = 100_000
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -120,6 +122,21 @@ def test_what_cannot_be_written_is_said_before_anything_is_measured(
     with pytest.raises(SystemExit):
         command.main(["all", option, str(file / "x" if option == "--out" else file)])
     assert "markers" in (said := capsys.readouterr().err) or "File exists" in said
+
+
+def test_half_a_table_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(whole := f"{table.BEGIN}old\n{table.END}")
+    with pytest.raises(SystemExit):
+        command.main(["cli", "wire", "--readme", str(readme)])
+    assert "stack, claims" in capsys.readouterr().err and readme.read_text() == whole
+
+
+@pytest.mark.parametrize("name", command.FIGURES)
+def test_a_title_names_no_size_that_a_quick_measurement_makes_smaller(name: str) -> None:
+    assert not re.search(r"\d{3}", importlib.import_module(f"bench.{name}").TITLE)
 
 
 def test_an_interrupt_is_no_traceback(
