@@ -17,7 +17,7 @@ from bench.peers import environment
 from bench.scratch import Scratch
 from bench.subject import Subject
 from harness.errors import RollpoolError
-from harness.foundations.settings import policy_config
+from harness.foundations.yaml_files import policy_config
 from harness.paths import CODE, Root
 from harness.runs import population
 from harness.runs.population import Cell

@@ -101,7 +101,7 @@ def submission(settings: Settings, arguments: argparse.Namespace) -> Submission:
 
 def _given(settings: Settings) -> dict[str, str]:
     """What the user chose: the job may start days later, from another environment."""
-    from harness.foundations.settings import as_text
+    from harness.foundations.values import as_text
     from harness.paths import CODE
 
     envs = settings["ROLLPOOL_ENVS"] or CODE / "envs"

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the README's table, or ``name value source`` of each variable, with its meaning."""
-    from harness.foundations.settings import as_text
+    from harness.foundations.values import as_text
     from harness.foundations.variables import VARIABLES, markdown_table
 
     if arguments.markdown:

@@ -9,30 +9,21 @@ children and never printed: they may be secrets.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from harness.errors import RollpoolError
 from harness.foundations.gpus import Gpu, list_gpus
+from harness.foundations.misspellings import unknown_names
 from harness.foundations.records import canonical_json
-from harness.foundations.variables import VARIABLES, Variable
-from harness.paths import CODE, Root, suggest
+from harness.foundations.values import as_text, parse
+from harness.foundations.variables import VARIABLES
+from harness.foundations.yaml_files import load_profile, policy_config
+from harness.paths import CODE, Root
 from harness.simulators import registry
-
-#: A name that begins like this is the toolkit's or its wrappers': an unknown one is looked at.
-PREFIXES = (
-    "EVAL_", "USE_EVAL_", "DXVLA_", "XVLA_", "DA3_XVLA_", "BENCH_", "SEEDS_", "LEASE_", "STALL_",
-    "PER_TASK_", "GIANT_", "STUDY_", "CKPT_", "POLICY_", "SIM_", "SIMS_", "SIMULATOR",
-    "WORKERS_",
-    "MODEL_SERVER_", "MODEL_AS_", "MODEL_MAX_", "QUEUE_", "CUROBO_", "ROLLPOOL_", "ROBOTWIN_",
-    "RUNS_",
-)  # fmt: skip
 
 #: Key of ``deploy_policy.yml`` -> the variable it gives a value to.
 POLICY_KEYS = {
@@ -135,7 +126,7 @@ def resolve(
     environ = {k: v for k, v in (os.environ if environ is None else environ).items() if v}
     flags = flags or {}
     root = root or find_root(environ)
-    passed_on, warnings = _unknown_names(environ)
+    passed_on, warnings = unknown_names(environ)
     given: dict[str, tuple[Any, str]] = {}
     profile = flags.get("EVAL_PROFILE") or environ.get("EVAL_PROFILE")
     layers: list[tuple[Mapping[str, object], str]] = [
@@ -151,89 +142,6 @@ def resolve(
     return settings, warnings + _known_bad(settings, gpus)
 
 
-def parse(variable: Variable, text: object, source: str, root: Root) -> Any:
-    """The value of a variable's text. Raises ``RollpoolError`` naming what it may be."""
-    text = as_text(text)
-    asked = f"{variable.name}={text} ({source})"
-    if variable.type == "flag":
-        if text not in ("0", "1"):
-            raise RollpoolError(asked, "neither 0 nor 1", "set it to 0 or 1")
-        return text == "1"
-    if variable.type == "path":
-        here = Path(text).expanduser()
-        return here.absolute() if here.exists() or here.is_absolute() else root.path / here
-    if variable.type == "mapping":
-        return _mapping(text, asked)
-    if variable.choices and text not in variable.choices:
-        raise RollpoolError(asked, "no such choice", f"set it to {' or '.join(variable.choices)}")
-    if variable.type == "text":
-        return text
-    try:
-        number = int(text) if variable.type == "int" else float(text)
-    except ValueError:
-        kind = "a whole number" if variable.type == "int" else "a number"
-        raise RollpoolError(asked, f"not {kind}", f"set it to {kind}{_range(variable)}") from None
-    low, high = variable.low, variable.high
-    inside = (low is None or number >= low) and (high is None or number <= high)
-    if not inside or number in (float("inf"), float("-inf")) or number != number:
-        raise RollpoolError(asked, "out of range", f"set it to a number{_range(variable)}")
-    return number
-
-
-def as_text(value: object) -> str:
-    """A value as one writes it in the environment."""
-    if isinstance(value, dict):
-        return canonical_json(value)
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _mapping(text: str, asked: str) -> dict[str, Any]:
-    """The content of the YAML file ``text``, or what ``as_text`` made of it, as JSON values."""
-    try:
-        content = json.loads(text) if text.startswith("{") else load_yaml(Path(text).expanduser())
-        # Through JSON and back, so that it is the same on joining, where JSON is all there is.
-        mapping: dict[str, Any] = json.loads(canonical_json(content))
-    except (TypeError, ValueError) as error:
-        raise RollpoolError(
-            asked, f"not plain values ({error})", "use text, numbers, lists and mappings alone"
-        ) from error
-    return mapping
-
-
-def load_profile(root: Root, name: str) -> dict[str, object]:
-    """A profile's values: ``<name>.yml`` of the shipped ones, or a user's own file by its path."""
-    file = Path(name).expanduser()
-    if file.suffix not in (".yml", ".yaml"):
-        file = root.profiles / f"{name}.yml"
-    if not file.is_file():
-        known = sorted(f.stem for f in root.profiles.glob("*.yml"))
-        raise RollpoolError(f"profile {name!r}", f"no {file}", suggest(name, known))
-    values = {key: value for key, value in load_yaml(file).items() if value is not None}
-    for key in values:
-        if key not in VARIABLES or key == "EVAL_PROFILE":
-            raise RollpoolError(f"{file}: {key}", "no such variable", suggest(key, [*VARIABLES]))
-    return values
-
-
-def policy_config(root: Root, policy: str) -> dict[str, Any]:
-    """The policy's ``deploy_policy.yml``."""
-    return load_yaml(root.policy_dir(policy) / "deploy_policy.yml")
-
-
-def load_yaml(file: Path) -> dict[str, Any]:
-    """A YAML file that holds one mapping. Raises ``RollpoolError``."""
-    try:
-        loaded = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        what = " ".join(str(error).split())
-        raise RollpoolError(str(file), f"not a YAML file ({what})", "correct it") from error
-    if loaded is not None and not isinstance(loaded, dict):
-        raise RollpoolError(str(file), "not a mapping", "write lines `name: value`")
-    if odd := [name for name in loaded or {} if not isinstance(name, str)]:
-        raise RollpoolError(str(file), f"the name {odd[0]!r} is no text", "put it in quotes")
-    return loaded or {}
-
-
 def _complete(
     given: Mapping[str, tuple[Any, str]],
     root: Root,
@@ -241,7 +149,7 @@ def _complete(
     defaults: Mapping[str, Any] = {},
 ) -> Settings:
     """Add to what was given the policy's own values, then the defaults."""
-    found = {name: (v, s) for name, (v, s) in given.items()}
+    found = dict(given)
     policy, _ = found.get("POLICY_NAME", (VARIABLES["POLICY_NAME"].default, ""))
     config = policy_config(root, policy) if policy in root.policies() else {}
     if config:
@@ -288,29 +196,6 @@ def _pythons(
     return pythons
 
 
-def _unknown_names(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Names like the toolkit's that are not declared: refuse misspellings, pass on the rest."""
-    passed_on: dict[str, str] = {}
-    warnings = []
-    ours = [name for name in VARIABLES if name.startswith(PREFIXES)]
-    for name in sorted(set(environ) - set(VARIABLES)):
-        like_ours = name.startswith(PREFIXES)
-        bound = 2 if like_ours and len(name) > 10 else 1
-        near = [
-            known for known in ours
-            if _distance(name, known, bound) <= bound or known.startswith(f"{name}_")
-        ]  # fmt: skip
-        if near and (like_ours or len(name) >= 8):
-            raise RollpoolError(
-                f"variable {name}", "no such variable",
-                f"did you mean {' or '.join(near)}? unset {name} if not",
-            )  # fmt: skip
-        if like_ours:
-            passed_on[name] = environ[name]
-            warnings.append(f"{name} is not a variable of the toolkit; passed on as it is")
-    return passed_on, warnings
-
-
 def _known_bad(settings: Settings, gpus: Callable[[], list[Gpu]]) -> list[str]:
     """Refuse values that are known to give wrong results; warn of those without effect."""
     remote = settings["MODEL_SERVER_HOST"]
@@ -338,27 +223,3 @@ def _known_bad(settings: Settings, gpus: Callable[[], list[Gpu]]) -> list[str]:
         return [f"DXVLA_DENOISER=oidn is a silent no-op on {blackwell[0].name} (Blackwell): "
                 "pictures stay noisy and numbers move; use optix"]  # fmt: skip
     return []
-
-
-def _range(variable: Variable) -> str:
-    low, high = variable.low, variable.high
-    if high is not None:
-        return f" from {low:g} to {high:g}"
-    return "" if low is None else f" of at least {low:g}"
-
-
-def _distance(a: str, b: str, bound: int) -> int:
-    """Edits (insert, delete, replace, swap neighbours) between two names; > bound cut short."""
-    if abs(len(a) - len(b)) > bound:
-        return bound + 1
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        before, last, row = row, before, [i]
-        for j, y in enumerate(b, start=1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
-            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
-                row[j] = min(row[j], last[j - 2] + 1)
-        if min(row) > bound:
-            return bound + 1
-    return row[-1]

@@ -16,8 +16,9 @@ from harness.episodes.rendering import examine as examine_renderer
 from harness.episodes.video import find_ffmpeg
 from harness.errors import RollpoolError
 from harness.foundations.gpus import list_gpus
-from harness.foundations.settings import Settings, policy_config
+from harness.foundations.settings import Settings
 from harness.foundations.slurm import Allocation, allocation
+from harness.foundations.yaml_files import policy_config
 from harness.nodes import known_episode, node_checks, node_words
 from harness.nodes.known_episode import Played
 from harness.nodes.node_checks import Finding

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import RollpoolError
-from harness.foundations.settings import Settings, policy_config
+from harness.foundations.settings import Settings
 from harness.foundations.trees import read_tree
+from harness.foundations.yaml_files import policy_config
 from harness.nodes.node_store import WEIGHTS
 from harness.nodes.relocate import environment_of, relocate, swap_sapien
 from harness.nodes.staging import Item

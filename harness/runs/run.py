@@ -22,7 +22,8 @@ from harness.foundations import sharing
 from harness.foundations.atomic import publish_once
 from harness.foundations.identity import checkpoint_digest, code_hash
 from harness.foundations.records import canonical_json, metrics_files, read_file
-from harness.foundations.settings import Settings, as_text
+from harness.foundations.settings import Settings
+from harness.foundations.values import as_text
 from harness.leases.decisions import Decisions
 from harness.paths import CODE, Root, RunPaths
 from harness.runs.population import Cell

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.episodes.video import find_ffmpeg
 from harness.errors import RollpoolError
-from harness.foundations.settings import policy_config
+from harness.foundations.yaml_files import policy_config
 from harness.runs import servers
 from harness.runs.run import Run, refuse_other_weights
 from harness.simulators.contract import DEMO, Episode

@@ -10,15 +10,10 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.foundations.gpus import Gpu, parse
-from harness.foundations.settings import (
-    EXPLICIT,
-    PREFIXES,
-    Settings,
-    find_root,
-    load_profile,
-    resolve,
-)
+from harness.foundations.misspellings import PREFIXES
+from harness.foundations.settings import EXPLICIT, Settings, find_root, resolve
 from harness.foundations.variables import VARIABLES
+from harness.foundations.yaml_files import load_profile
 from harness.paths import CODE, Root
 
 GB10 = Gpu("NVIDIA GB10", (12, 1))

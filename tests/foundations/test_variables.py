@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.settings import parse
+from harness.foundations.values import parse
 from harness.foundations.variables import BEGIN, VARIABLES, Variable, markdown_table, with_table
 from harness.paths import CODE, Root
 
