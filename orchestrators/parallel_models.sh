@@ -8,7 +8,7 @@
 #     huge:CKPT_NAME=huge,GIANT_CODE_DIR=/code/huge -- --partition gb10 --gres gpu:1
 #
 # MODEL is LABEL:VARIABLE=VALUE,... and is evaluated in the run NAME_LABEL, its tables are in
-# runs/NAME_LABEL_report. The POOL_NODES nodes (default: 1) share a model's queue with its own node
+# runs/NAME_LABEL_report; a value may have commas, spaces and lines of its own. The POOL_NODES nodes (default: 1) share a model's queue with its own node
 # and go on to the next one when it is done, so every model moves all the time. Run it again after
 # whatever happened: what is finished is skipped, the rest resumed.
 set -euo pipefail
@@ -26,14 +26,14 @@ main() {
   local models=("${words[@]:1}")
   for model in "${models[@]}"; do
     [[ "$model" == *:*=* ]] || die "model $model" "no LABEL:VARIABLE=VALUE" "see --help"
-    IFS=, read -ra variables <<<"${model#*:}"
+    orchestrator::variables "${model#*:}"
     # Beforehand: its own node and the pool ask for the same at the same time.
     orchestrator::prepare "${name}_${model%%:*}" ${QUEUE:+--queue "$QUEUE"}
     orchestrator::evaluate "${name}_${model%%:*}" --nodes 1 &
     ((${#dry_run[@]} == 0)) || wait # what is printed keeps its order
   done
   for model in "${models[@]}"; do
-    IFS=, read -ra variables <<<"${model#*:}"
+    orchestrator::variables "${model#*:}"
     orchestrator::evaluate "${name}_${model%%:*}" --nodes "${POOL_NODES:-1}"
   done
   wait

@@ -27,6 +27,18 @@ orchestrator::arguments() {
   ((${#words[@]} >= minimum)) || die "${file##*/}" "too few arguments" "see --help"
 }
 
+# orchestrator::variables VARIABLE=VALUE,...: sets variables. A comma that no further VARIABLE= follows
+# is one of the value.
+orchestrator::variables() {
+  local rest="$1"
+  variables=()
+  while [[ "$rest" =~ ^(.*),([A-Z][A-Z0-9_]*=.*)$ ]]; do # the last one first
+    rest="${BASH_REMATCH[1]}"
+    variables=("${BASH_REMATCH[2]}" "${variables[@]}")
+  done
+  variables=("$rest" "${variables[@]}")
+}
+
 # orchestrator::prepare RUN OPTION...: seal its episodes.
 orchestrator::prepare() {
   ((${#dry_run[@]})) || env "${variables[@]}" rollpool prepare "$@"
