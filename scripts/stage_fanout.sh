@@ -15,8 +15,8 @@ set -euo pipefail
 
 folder=''
 
-# each COMMAND...: once on every node of the job.
-each() { srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" "$@"; }
+# each COMMAND...: once on every node of the job, with the variables of this shell.
+each() { srun --export=ALL --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" "$@"; }
 
 main() {
   local archive store="${DXVLA_LOCAL:-/tmp/dxvla_local}"

@@ -27,8 +27,8 @@ _OPTIONS = {
     "cpus-per-task": "CPUs on each node", "time": "the job's time limit", "account": "who pays",
     "qos": "quality of service",
 }  # fmt: skip
-#: A node's own env.sh finds these.
-_FOUND_AGAIN = ("STUDY_RUN", "EVAL_ROOT", "BUNDLE", "HF_HOME")
+#: Said in any case, where a node's own env.sh would not find them.
+_SAID_APART = ("STUDY_RUN", "EVAL_ROOT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,12 +105,13 @@ def _given(settings: Settings) -> dict[str, str]:
     from harness.paths import CODE
 
     envs = settings["ROLLPOOL_ENVS"] or CODE / "envs"
-    derived = {"ROLLPOOL_ENVS": CODE / "envs", "ROBOTWIN_PY": envs / "tabletop" / "bin" / "python",
+    derived = {"BUNDLE": CODE, "ROLLPOOL_ENVS": CODE / "envs",
+               "ROBOTWIN_PY": envs / "tabletop" / "bin" / "python",
                "XVLA_PY": envs / "model" / "bin" / "python"}  # fmt: skip
     given = {
         name: as_text(settings[name])
         for name, source in settings.sources.items()
-        if source in ("command line", "environment") and name not in _FOUND_AGAIN
+        if source in ("command line", "environment") and name not in _SAID_APART
     }
     for name, place in derived.items():  # by a node's own env.sh
         if given.get(name) == str(place):

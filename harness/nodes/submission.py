@@ -23,6 +23,9 @@ MODES = ("srun", "sbatch", "array", "requeue")
 _WARNING_S = 120
 
 _STEP_OPTIONS = ("--ntasks-per-node=1", "--no-kill", "--kill-on-bad-exit=0")
+#: Whatever a site or the job's submission says (SLURM_EXPORT_ENV, --export=NONE): a step that is
+#: handed on nothing knows neither its run nor its settings.
+_EXPORT = "--export=ALL"
 #: What srun does not take over from the job it runs in.
 _NOT_INHERITED = ("cpus-per-task",)
 #: Ask for all of the nodes they name, which no job of an array's one node can have.
@@ -90,7 +93,7 @@ def text(submission: Submission, mode: str) -> str:
 
 def _command(submission: Submission) -> str:
     names = " ".join(_assignments(submission))
-    options = [f"--job-name={submission.run}", *_options(submission, submission.nodes)]
+    options = [f"--job-name={submission.run}", _EXPORT, *_options(submission, submission.nodes)]
     step = " ".join(shlex.quote(option) for option in [*options, *_STEP_OPTIONS])
     return f"{names} \\\n  srun {step} \\\n  bash {_payload(submission)}\n"
 
@@ -124,8 +127,7 @@ def _step(submission: Submission) -> str:
         for name, value in submission.options
         if name in _NOT_INHERITED
     ]
-    # A job that was submitted with --export=NONE would hand on nothing of what it sets itself.
-    options = [*_STEP_OPTIONS, "--export=ALL", *repeated]
+    options = [*_STEP_OPTIONS, _EXPORT, *repeated]
     return " ".join(["srun", *options, "bash", _payload(submission)])
 
 

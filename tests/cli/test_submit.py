@@ -5,6 +5,7 @@ After a change that is meant: ``python -m tests.cli.test_submit`` renews the fil
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RollpoolError
+from harness.foundations.variables import VARIABLES, Variable
 from harness.nodes.submission import MODES, Submission, text
 from harness.paths import CODE
 from tests.cli.conftest import Rollpool
@@ -67,7 +69,6 @@ def test_a_dry_run_prints_what_the_user_chose_and_touches_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EVAL_RETRIES", "1")
-    monkeypatch.setenv("HF_HOME", "/elsewhere")
     monkeypatch.setenv("ROLLPOOL_ENVS", "/group/envs")
     monkeypatch.setenv("XVLA_PY", "/group/envs/model/bin/python")
     done = rollpool(
@@ -84,7 +85,27 @@ def test_a_dry_run_prints_what_the_user_chose_and_touches_nothing(
         assert words in done.out
     # A job may not inherit the environment, and finds no toolkit without this.
     assert "ROLLPOOL_ENVS=/group/envs " in done.out and "XVLA_PY" not in done.out
-    assert "HF_HOME" not in done.out and "LEASE_TTL" not in done.out
+    assert "LEASE_TTL" not in done.out
+
+
+def example(variable: Variable) -> str:
+    """A value that a user may give, with what a shell would take apart where there can be some."""
+    if variable.choices:
+        return variable.choices[-1]
+    return {"flag": "0", "int": "1", "float": "1.0", "path": "/some where/it's",
+            "text": "one,two 'three'", "mapping": '{"a,b":"c d"}'}[variable.type]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["srun", "sbatch"])
+@pytest.mark.parametrize("name", sorted({*VARIABLES} - {"STUDY_RUN", "EVAL_ROOT", "EVAL_PROFILE"}))
+def test_whatever_a_user_gives_is_the_jobs(
+    rollpool: Rollpool, monkeypatch: pytest.MonkeyPatch, name: str, mode: str
+) -> None:
+    value = example(VARIABLES[name])
+    monkeypatch.setenv(name, value)
+    done = rollpool("submit", "night", "--dry-run", "--mode", mode)
+    assert done.code == 0, done.err
+    assert f"{name}={value}" in shlex.split(done.out, comments=True)
 
 
 @pytest.mark.parametrize("word", ["exclusive", "--=4", "-w=n1"])

@@ -99,6 +99,14 @@ def test_a_batch_job_needs_nothing_of_the_environment(pool: Pool) -> None:
     assert _whole(pool, "exported"), log.read_text()
 
 
+def test_a_step_needs_nothing_that_a_site_hands_on(pool: Pool) -> None:
+    pool.make("handed", "reach_goal")
+    code, out = pool.shell(
+        "source env.sh; rollpool submit handed --nodes 2", SLURM_EXPORT_ENV="NONE"
+    )
+    assert code == 0 and _whole(pool, "handed"), out
+
+
 def test_a_time_limit_below_an_episode_ends_the_requeueing(pool: Pool) -> None:
     pool.make("barren", "never_succeed")
     submit = "source env.sh; rollpool submit barren --nodes 1 --mode requeue --time 1"
