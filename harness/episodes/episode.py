@@ -20,22 +20,17 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from harness.episodes.expert import experts_chunk
 from harness.episodes.filming import Filming
 from harness.episodes.fitting import (
     Fault,
     cameras_of,
     checked_chunk,
-    experts_chunk,
     fitting_kind,
     refuse_other_scene,
 )
 from harness.inference.model_client import Served
-from harness.simulators.contract import (
-    DEMO,
-    Episode,
-    Observation,
-    Simulator,
-)
+from harness.simulators.contract import DEMO, Episode, Observation, Simulator
 from harness.stopwatch import Stopwatch
 from harness.wire import RemoteError
 

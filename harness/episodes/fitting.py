@@ -24,15 +24,6 @@ def cameras_of(hello: Mapping[str, Any]) -> list[str]:
     return list(hello["cameras"]) if "images" in hello["needs"] else []
 
 
-def experts_chunk(sim: Simulator, length: int) -> np.ndarray:
-    """``(1 to length, D)`` of the simulator's expert; what is none is the simulator's fault."""
-    chunk = np.asarray(sim.expert_chunk(length))
-    dim = sim.action_kinds[native(sim)].dim
-    if chunk.ndim != 2 or not 1 <= len(chunk) <= length or chunk.shape[1] != dim:
-        raise ValueError(f"expert_chunk({length}) has shape {chunk.shape}, not (1.., {dim})")
-    return chunk
-
-
 def refuse_other_scene(sim: Simulator, episode: Episode) -> None:
     if episode.fingerprint and (parts := differing(episode.fingerprint, sim.fingerprint())):
         raise RollpoolError(

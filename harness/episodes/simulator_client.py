@@ -22,25 +22,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.episodes import expert
 from harness.episodes.channel import Channel, ChannelClosed
-from harness.episodes.conformance import PARTS, own_actions
+from harness.episodes.conformance import PARTS
 from harness.episodes.episode import PROGRESS_S, error_result, run_episode
-from harness.episodes.fitting import experts_chunk
+from harness.episodes.model_connection import ModelConnection
 from harness.episodes.recycling import Recycling
 from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
-from harness.inference.model_client import ModelClient
-from harness.inference.model_listener import ModelListener, NobodyCame
 from harness.simulators import load
 from harness.simulators.contract import DEMO, Episode, Simulator, native
-
-#: An answer of the model server, a cold first inference included, where the worker says nothing
-#: else: it does, so that its STALL_TIMEOUT is what decides.
-ANSWER_DEADLINE_S = 300.0
-#: The worker names a server that listens: one that does not answer has died meanwhile.
-CONNECT_DEADLINE_S = 10.0
-#: Reversed roles: for a model whose connection broke to come back, within an episode's lease.
-RETURN_DEADLINE_S = 20.0
-_EXPERT_CHUNK = 30
 
 
 class SimulatorClient:
@@ -52,9 +42,7 @@ class SimulatorClient:
     ) -> None:  # fmt: skip
         self._sim, self._channel, self._recycling = sim, channel, recycling or Recycling()
         self._ffmpeg, self._video_camera = ffmpeg, video_camera
-        self._model: ModelClient | None = None
-        self._server: tuple[Any, ...] = ()
-        self._listener: ModelListener | None = None
+        self._connection = ModelConnection(lambda: self._progress_now_and_then("await", 0))
         self._reported_at = 0.0
 
     def serve(self) -> None:
@@ -117,7 +105,9 @@ class SimulatorClient:
         for count, seed in enumerate(map(int, request["seeds"]), start=1):
             verdict = self._sim.solvable(Episode(*cell, seed, instruction=""))
             if verdict is None:
-                verdict = self._expert_solves(Episode(*cell, **self._line(cell, seed)))
+                verdict = expert.solves(
+                    self._sim, Episode(*cell, **self._line(cell, seed)), self._stepped
+                )
             verdicts.append(bool(verdict))
             self._progress_now_and_then("check", count)
         return {"say": "checked", "ok": verdicts}
@@ -127,9 +117,10 @@ class SimulatorClient:
         random ones that are the episode's own."""
         sim, episode = self._sim, Episode(**request["episode"])
         sim.reset(episode)
-        for done, action in zip(range(request["steps"]), own_actions(sim, episode), strict=False):
+        actions = expert.own_actions(sim, episode)
+        for done, action in zip(range(request["steps"]), actions, strict=False):
             sim.step(action, native(sim))
-            self._progress_now_and_then("step", done + 1)
+            self._stepped(done + 1)
         return {"say": "probed", "state_hash": sim.state_hash()}
 
     def _conform(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,56 +139,19 @@ class SimulatorClient:
         return {"seed": seed, "instruction": line["instruction"], "reset": dict(line["reset"]),
                 "fingerprint": fingerprint}  # fmt: skip
 
-    def _expert_solves(self, episode: Episode) -> bool:
-        """Whether the expert succeeds, with nothing rendered. A simulator that raises does not
-        have this seed to offer."""
-        sim, steps = self._sim, 0
-        limit = sim.step_limit(episode.task, episode.task_config)
-        try:
-            sim.reset(episode)
-            while steps < limit:
-                for action in experts_chunk(sim, _EXPERT_CHUNK)[: limit - steps]:
-                    steps += 1
-                    if sim.step(action, native(sim)):
-                        return True
-                    if sim.ended():
-                        return False
-                self._progress_now_and_then("step", steps)
-        except ChannelClosed:
-            raise
-        except Exception:  # an unstable scene, a plan that is not found
-            traceback.print_exc()
-        return False
-
     def _listen(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Reversed roles: from now on models come to this simulator."""
-        if self._listener is None:
-            self._listener = ModelListener(request["host"], request["port"], request["token"])
-        return {"say": "listening", "host": self._listener.host, "port": self._listener.port}
+        host, port = self._connection.listen(request["host"], request["port"], request["token"])
+        return {"say": "listening", "host": host, "port": port}
 
     def _await_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        if self._model is None:
-            try:
-                self._model = self._accepted(request, request["deadline_s"])
-            except NobodyCame as nobody:
-                return {"say": "met", "words": str(nobody)}
-        return {"say": "met", "words": ""}
-
-    def _accepted(self, server: Mapping[str, Any], deadline_s: float) -> ModelClient:
-        assert self._listener is not None, "it was never told to listen"
-        connection, host, port = self._listener.accept(
-            deadline_s, _answer_s(server), lambda: self._progress_now_and_then("await", 0)
-        )
-        return ModelClient(
-            host, port, server["token"], server["session"], _answer_s(server),
-            expect=server["expect"], connection=connection,
-        )  # fmt: skip
+        return {"say": "met", "words": self._connection.met(request, request["deadline_s"])}
 
     def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         video = request.get("video")
         episode = Episode(**request["episode"])
         try:
-            model = self._connected(request["server"])
+            model = self._connection.model(request["server"])
         except RollpoolError as error:
             result = error_result("protocol", str(error), traceback.format_exc())
             return {"say": "ended", "result": result}
@@ -212,35 +166,15 @@ class SimulatorClient:
             progress=self._progress,
         )
         if result["error"] and result["error"]["kind"] == "protocol":
-            self._disconnect()  # a connection that failed is of no more use
+            self._connection.close()
         return {"say": "ended", "result": result}
-
-    def _connected(self, server: Mapping[str, Any]) -> ModelClient:
-        """The connection of the last episode where it serves, with a session of this one's own."""
-        if self._listener is not None:
-            if self._model is None:
-                self._model = self._accepted(server, RETURN_DEADLINE_S)
-            self._model.session = server["session"]
-            return self._model
-        address = (server["host"], int(server["port"]), server["token"])
-        if self._model is None or self._server != address or self._model.gone():
-            self._disconnect()
-            self._model = ModelClient(
-                *address, server["session"], _answer_s(server),
-                expect=server.get("expect"), connect_s=CONNECT_DEADLINE_S,
-            )  # fmt: skip
-            self._server = address
-        self._model.session = server["session"]
-        return self._model
-
-    def _disconnect(self) -> None:
-        if self._model is not None:
-            self._model.close()
-            self._model = None
 
     def _progress(self, phase: str, step: int) -> None:
         self._reported_at = time.monotonic()
         self._channel.send({"say": "progress", "phase": phase, "step": step})
+
+    def _stepped(self, steps: int) -> None:
+        self._progress_now_and_then("step", steps)
 
     def _progress_now_and_then(self, phase: str, step: int) -> None:
         if time.monotonic() - self._reported_at >= PROGRESS_S:
@@ -249,10 +183,6 @@ class SimulatorClient:
 
 def _cell(request: Mapping[str, Any]) -> tuple[str, str, str]:
     return request["scene"], request["task"], request["task_config"]
-
-
-def _answer_s(server: Mapping[str, Any]) -> float:
-    return float(server.get("answer_s", ANSWER_DEADLINE_S))
 
 
 def main() -> None:

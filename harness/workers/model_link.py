@@ -166,7 +166,7 @@ class ComingModel:
 
     def address(self) -> dict[str, Any]:
         """No address: a connection is there. Any model server of the run will do."""
-        return {**server_record(self._run, "", 0, ""), "expect": expected(self._run, "")}
+        return server_record(self._run, "", 0, "")
 
     def death(self) -> tuple[str, str] | None:
         if self._own is None or self._own.alive():

@@ -48,7 +48,10 @@ def expert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServerProc
 
 
 def address(server: ModelServerProcess, session: str = "s1") -> dict[str, Any]:
-    return {"host": server.host, "port": server.port, "token": TOKEN, "session": session}
+    return {
+        "host": server.host, "port": server.port, "token": TOKEN, "session": session,
+        "expect": {}, "answer_s": 120.0,
+    }  # fmt: skip
 
 
 def cell(task: str, config: str = "clean") -> Cell:
