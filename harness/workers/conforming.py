@@ -9,13 +9,9 @@ Promises: every wait has a deadline, and no process is left whatever the adapter
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.episodes.conformance import LOOK_EVERY
@@ -23,12 +19,8 @@ from harness.errors import RollpoolError
 from harness.runs.population import Cell
 from harness.simulators.contract import Episode
 from harness.workers.children import ProcessDied
+from harness.workers.descendants import Descendants
 from harness.workers.simulator_process import QUIT_DEADLINE_S, SimulatorProcess
-
-#: Where ``/proc/PID/stat`` has them, counted from the state.
-_PARENT, _BEGAN = 1, 19
-#: What was killed may take this long to be gone; how often it is looked for.
-_KILLED_S, _LOOK_S = 2.0, 0.02
 
 #: Starts a process of the simulator, with a renderer or without.
 Start = Callable[[bool], SimulatorProcess]
@@ -123,10 +115,11 @@ class _Suite:
     def _ended(self, end: Callable[[], None]) -> list[str]:
         """End the process that runs, and what it has started; complaints if that went on."""
         assert self._sim is not None
-        started = _started_by(self._sim.proc.pid)
+        started = Descendants(self._sim.proc.pid)
         end()
         self._sim = None
-        return _go_on(started)
+        left = started.end()
+        return [f"processes {left} that it started went on: end them with it"] if left else []
 
     def _process(self) -> SimulatorProcess:
         if self._sim is None or not self._sim.alive():
@@ -263,41 +256,3 @@ def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         if was[what] != now[what]:
             return f"{what} {was[what]} then {now[what]}"
     return None
-
-
-def _started_by(ancestor: int) -> dict[int, str]:
-    """The process and all that it has started, in whatever group or session, each with the moment
-    it began: an identity that outlives the reuse of its id."""
-    processes = {pid: stat for pid, stat in _processes() if stat[0] != "Z"}
-    found = {pid: stat[_BEGAN] for pid, stat in processes.items() if pid == ancestor}
-    while more := {
-        pid: stat[_BEGAN]
-        for pid, stat in processes.items()
-        if pid not in found and int(stat[_PARENT]) in found
-    }:
-        found |= more
-    return found
-
-
-def _go_on(started: Mapping[int, str]) -> list[str]:
-    """A complaint where some of these processes live, which are then ended."""
-    deadline = time.monotonic() + _KILLED_S
-    while (left := _alive(started)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return [f"processes {left} that it started went on: end them with it"] if left else []
-
-
-def _alive(started: Mapping[int, str]) -> list[int]:
-    return [
-        pid for pid, stat in _processes() if stat[0] != "Z" and started.get(pid) == stat[_BEGAN]
-    ]
-
-
-def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Every process with its ``/proc`` stat from the state on."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            yield int(stat.parent.name), stat.read_text().rpartition(")")[2].split()
