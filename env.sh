@@ -26,6 +26,7 @@ fi
 export BUNDLE="${BUNDLE:-$EVAL_ROOT}"
 export HF_HOME="${HF_HOME:-${XDG_CACHE_HOME:-${HOME:-$EVAL_ROOT}/.cache}/huggingface}"
 export ROLLPOOL_ENVS="${ROLLPOOL_ENVS:-$EVAL_ROOT/envs}"
+case "$ROLLPOOL_ENVS" in /*) ;; *) ROLLPOOL_ENVS="$PWD/$ROLLPOOL_ENVS" ;; esac
 export ROBOTWIN_PY="${ROBOTWIN_PY:-$ROLLPOOL_ENVS/tabletop/bin/python}"
 export XVLA_PY="${XVLA_PY:-$ROLLPOOL_ENVS/model/bin/python}"
 

@@ -15,19 +15,20 @@ set -euo pipefail
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
+readonly RUNS="${RUNS_ROOT:-$EVAL_ROOT/runs}"
 declare -A incomplete=()
 
 # evaluate POLICY WORKERS: one run, from its queue to its tables, which go beside the run's own files.
 evaluate() {
   local policy="$1" workers="$2" run="demo_$1" started=$SECONDS
-  if [[ -d "runs/$run/eval_result" ]]; then
+  if [[ -d "$RUNS/$run/eval_result" ]]; then
     say "== $run is there already: resuming it, only episodes without a result are run"
   else
     say "== $run: evaluating $policy"
   fi
   tolerate_partial "$run" rollpool run "$run" --workers "$workers" \
-    --profile demo --policy "$policy" --queue runs/demo_queue.txt
-  tolerate_partial "$run" python organize_results.py "$run" "$run"
+    --profile demo --policy "$policy" --queue "$RUNS/demo_queue.txt"
+  tolerate_partial "$run" python "$EVAL_ROOT/organize_results.py" "$run" "$run"
   say "== $run took $((SECONDS - started)) s"
 }
 
@@ -54,12 +55,11 @@ main() {
   *) die "demo.sh $1" "no such option" "see demo.sh --help" ;;
   esac
 
-  cd "$EVAL_ROOT"
-  bash scripts/setup.sh
+  bash "$EVAL_ROOT/scripts/setup.sh"
   setup_s=$SECONDS
   export EVAL_TEST_NUM="${EVAL_TEST_NUM:-2}" SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
-  mkdir -p runs
-  rollpool queue -o runs/demo_queue.txt
+  mkdir -p "$RUNS"
+  rollpool queue -o "$RUNS/demo_queue.txt"
   for policy in expert tinyvla; do
     evaluate "$policy" "$workers"
   done

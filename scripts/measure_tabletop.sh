@@ -15,6 +15,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/console.sh
 . "$EVAL_ROOT/scripts/lib/console.sh"
 
+readonly RUNS="${RUNS_ROOT:-$EVAL_ROOT/runs}"
 readonly POLICIES=(expert tinyvla) CONFIGS=(clean d6 d10 d15)
 
 main() {
@@ -26,22 +27,21 @@ main() {
   *) die "measure_tabletop.sh $1" "no such option" "see measure_tabletop.sh --help" ;;
   esac
 
-  cd "$EVAL_ROOT"
   export SEEDS_ROOT="${SEEDS_ROOT:-$BUNDLE/seeds/tabletop}"
-  mkdir -p runs
-  rollpool queue -o runs/measured_queue.txt
+  mkdir -p "$RUNS"
+  rollpool queue -o "$RUNS/measured_queue.txt"
   for policy in "${POLICIES[@]}"; do
     for config in "${CONFIGS[@]}"; do
       run="measured_${policy}_$config"
       count="${MEASURED_CLUTTER:-10}"
       [[ "$config" != clean ]] || count="${MEASURED_CLEAN:-20}"
       say "== $run"
-      rollpool run "$run" --queue runs/measured_queue.txt --policy "$policy" --config "$config" \
+      rollpool run "$run" --queue "$RUNS/measured_queue.txt" --policy "$policy" --config "$config" \
         --test-num "$count" --video none --workers "$workers"
-      python organize_results.py "$run" "measured_$policy" >/dev/null
+      python "$EVAL_ROOT/organize_results.py" "$run" "measured_$policy" >/dev/null
     done
   done
-  python scripts/lib/measured_table.py README.md "${POLICIES[*]}" "${CONFIGS[*]}"
+  python "$EVAL_ROOT/scripts/lib/measured_table.py" "$EVAL_ROOT/README.md" "${POLICIES[*]}" "${CONFIGS[*]}"
 }
 
 main "$@"

@@ -128,6 +128,7 @@ def resolve(
     root = root or find_root(environ)
     passed_on, warnings = unknown_names(environ)
     given: dict[str, tuple[Any, str]] = {}
+    places = {"EVAL_ROOT": root.path, "RUNS_ROOT": root.runs}
     profile = flags.get("EVAL_PROFILE") or environ.get("EVAL_PROFILE")
     layers: list[tuple[Mapping[str, object], str]] = [
         (load_profile(root, profile) if profile else {}, "profile"),
@@ -137,7 +138,8 @@ def resolve(
     for layer, source in layers:
         for name, text in layer.items():
             if name in VARIABLES:
-                given[name] = (parse(VARIABLES[name], text, source, root), source)
+                value = places.get(name) or parse(VARIABLES[name], text, source, root)
+                given[name] = (value, source)
     settings = _complete(given, root, passed_on, defaults or {})
     return settings, warnings + _known_bad(settings, gpus)
 

@@ -26,13 +26,23 @@ def parse(variable: Variable, text: object, source: str, root: Root) -> Any:
             raise RollpoolError(asked, "neither 0 nor 1", "set it to 0 or 1")
         return text == "1"
     if variable.type == "path":
-        here = Path(text).expanduser()
-        return here.absolute() if here.exists() or here.is_absolute() else root.path / here
+        return _path(variable, text, asked, root)
     if variable.type == "mapping":
         return _mapping(text, asked)
     if variable.choices and text not in variable.choices:
         raise RollpoolError(asked, "no such choice", f"set it to {' or '.join(variable.choices)}")
     return text if variable.type == "text" else _number(variable, text, asked)
+
+
+def _path(variable: Variable, text: str, asked: str, root: Root) -> Path:
+    """Absolute: a relative one is the user's where it is there, else the root's."""
+    here = Path(text).expanduser()
+    if variable.whole and not here.is_absolute():
+        raise RollpoolError(
+            asked, "not a whole path, and every process may stand in another folder",
+            "write it from / on",
+        )  # fmt: skip
+    return here.absolute() if here.exists() or here.is_absolute() else root.path / here
 
 
 def as_text(value: object) -> str:

@@ -34,6 +34,7 @@ class Variable:
     default_of: str = ""  # the default holds only where this is the run's policy
     low: float | None = None
     high: float | None = None
+    whole: bool = False  # a path of the node, or one that others read by themselves: never relative
 
 
 # fmt: off
@@ -152,7 +153,8 @@ _DECLARATIONS = (
         "Hugging Face models that the checkpoint needs, staged with it: `owner/name`, "
         "separated by commas; or `backbones` in `deploy_policy.yml`"),
     Variable("DXVLA_LOCAL", "path", "/tmp/dxvla_local", "toolkit",
-        "folder on the node's own disk to which environments, weights and assets are staged"),
+        "folder on the node's own disk to which environments, weights and assets are staged",
+        whole=True),
     Variable("DXVLA_LOCAL_GB", "float", "40", "toolkit",
         "cap of the staged weights; those used longest ago go first", unit="GB", low=0),
     Variable("EVAL_DOCTOR", "flag", "1", "toolkit",
@@ -187,9 +189,9 @@ _DECLARATIONS = (
     Variable("VK_ICD_FILENAMES", "text", None, "simulator",
         "Vulkan driver files; unset = found"),
     Variable("WARP_CACHE_PATH", "path", None, "simulator",
-        "Warp's kernel cache; keep it on the node's own disk"),
+        "Warp's kernel cache; keep it on the node's own disk", whole=True),
     Variable("CUDA_CACHE_PATH", "path", None, "simulator",
-        "CUDA's kernel cache; keep it on the node's own disk"),
+        "CUDA's kernel cache; keep it on the node's own disk", whole=True),
     Variable("POLICY_SERVER", "text", None, "model",
         "`host:port` of the server that the policies `openpi`, `robotwin_tcp` and `xvla_http` ask; "
         "unset = `server` in `deploy_policy.yml`"),
@@ -216,7 +218,7 @@ _DECLARATIONS = (
     Variable("BUNDLE", "path", None, "toolkit",
         "folder that holds `seeds/`; `env.sh` sets it to `EVAL_ROOT`"),
     Variable("HF_HOME", "path", None, "model",
-        "Hugging Face's cache"),
+        "Hugging Face's cache", whole=True),
     Variable("SIM_PY", "path", None, "toolkit",
         "Python of the simulator, whichever it is; unset = `ROBOTWIN_PY` for tabletop, robotwin "
         "and one of your own, else `envs/<its environment>/bin/python`. A user's own is used as "

@@ -14,6 +14,9 @@ from harness.errors import RollpoolError
 from harness.foundations.variables import VARIABLES
 from harness.paths import Root, suggest
 
+#: What says which profile is read, and where everything lies.
+_KNOWN_BEFORE = ("EVAL_PROFILE", "EVAL_ROOT", "RUNS_ROOT")
+
 
 def load_profile(root: Root, name: str) -> dict[str, object]:
     """A profile's values: ``<name>.yml`` of the shipped ones, or a user's own file by its path."""
@@ -25,7 +28,11 @@ def load_profile(root: Root, name: str) -> dict[str, object]:
         raise RollpoolError(f"profile {name!r}", f"no {file}", suggest(name, known))
     values = {key: value for key, value in load_yaml(file).items() if value is not None}
     for key in values:
-        if key not in VARIABLES or key == "EVAL_PROFILE":
+        if key in _KNOWN_BEFORE:
+            raise RollpoolError(
+                f"{file}: {key}", "known before a profile is read", "set it in the environment"
+            )
+        if key not in VARIABLES:
             raise RollpoolError(f"{file}: {key}", "no such variable", suggest(key, [*VARIABLES]))
     return values
 

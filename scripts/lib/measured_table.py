@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from harness.errors import EXIT_OK, RollpoolError  # noqa: E402
 from harness.foundations.atomic import write_atomic  # noqa: E402
-from harness.paths import Root  # noqa: E402
+from harness.foundations.settings import find_root  # noqa: E402
 
 BEGIN, END = "<!-- benchmark: begin -->\n", "<!-- benchmark: end -->"
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def load(policy: str, config: str) -> Report:
     """The report of one run. Raises ``RollpoolError`` where it is missing or partial."""
-    file = Root(ROOT).report(f"measured_{policy}", config) / "results.json"
+    file = find_root().report(f"measured_{policy}", config) / "results.json"
     if not file.is_file():
         raise RollpoolError(str(file), "not there", "run: bash scripts/measure_tabletop.sh")
     report: Report = json.loads(file.read_text())

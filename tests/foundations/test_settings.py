@@ -106,6 +106,30 @@ def test_paths_are_the_users_or_the_roots(root: Root, tmp_path: Path) -> None:
     assert find_root({}).path == CODE
 
 
+def test_where_everything_lies_is_found_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, _ = resolve({"EVAL_ROOT": "installation", "RUNS_ROOT": "new/runs"}, gpus=list)
+    assert found["EVAL_ROOT"] == found.root.path == tmp_path / "installation"
+    assert found["RUNS_ROOT"] == found.root.runs == tmp_path / "new" / "runs"
+    assert found.exports()["RUNS_ROOT"] == str(tmp_path / "new" / "runs")
+    profile = tmp_path / "mine.yml"
+    profile.write_text("RUNS_ROOT: elsewhere\n")
+    assert "known before a profile is read" in refused(found.root, {"EVAL_PROFILE": "mine.yml"})
+
+
+@pytest.mark.parametrize("name", [v.name for v in VARIABLES.values() if v.type == "path"])
+def test_a_path_is_the_same_in_every_process(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if VARIABLES[name].whole:
+        assert "not a whole path" in refused(root, {name: "here"})
+    else:
+        assert settings(root, **{name: "here"})[name].is_absolute()
+
+
 def test_the_simulator_and_the_policy_say_which_python_is_theirs(
     root: Root, tmp_path: Path
 ) -> None:

@@ -107,6 +107,14 @@ def test_a_file_that_a_scene_lacks_is_named_with_the_way_to_get_it() -> None:
         raise ValueError("something other")
 
 
+def test_a_folder_is_the_same_wherever_a_run_is_joined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path / "site", "bddl_files", "init_files")
+    with pytest.raises(RollpoolError, match=r"assets: mine is no whole path; write it from / on"):
+        installation.configure({"assets": "mine"})
+
+
 @pytest.mark.parametrize("config", [{"suites": "libero_goal"}, {"picture": "big"}, {"rng": None}])
 def test_a_configuration_of_the_wrong_kind_is_refused_by_its_key(config: dict[str, Any]) -> None:
     with pytest.raises(RollpoolError, match=next(iter(config))):

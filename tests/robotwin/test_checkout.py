@@ -99,6 +99,7 @@ def test_what_a_configuration_names_and_is_not_there_is_said(
     [
         ({}, "no root is named"),
         ({"root": "/nowhere"}, "no envs/ in it"),
+        ({"root": "checkout"}, "write it from / on"),
         ({**CLASSIC, "bench_root": "/nowhere"}, "no bench_envs/ in it"),
         ({**CLASSIC, "profile": "isaac"}, "use classic or robopro"),
         ({**CLASSIC, "profil": "classic"}, "profil: no such key"),

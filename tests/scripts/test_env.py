@@ -63,6 +63,16 @@ def test_values_of_the_user_stay_except_the_root(shell: str, checkout: Path) -> 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_environments_stay_where_they_are_wherever_a_script_goes(
+    shell: str, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = values(shell, checkout, ROLLPOOL_ENVS="my envs")
+    assert found["ROLLPOOL_ENVS"] == f"{tmp_path}/my envs"
+    assert found["XVLA_PY"] == f"{tmp_path}/my envs/model/bin/python"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_private_env_is_exported_and_never_printed(shell: str, checkout: Path) -> None:
     (checkout / ".env").write_text("HF_TOKEN=hf_secret\nBUNDLE='/shared/my bundle'\n")
     assert source(shell, checkout, "true") == ""

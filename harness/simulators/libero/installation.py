@@ -44,7 +44,7 @@ def configure(config: Mapping[str, Any]) -> None:
         "assets": _packaged_assets() or root / "assets",
         "bddl_files": root / "bddl_files",
         "init_states": root / "init_files",
-        **{key: Path(config[key]).expanduser().absolute() for key in FOLDERS if key in config},
+        **{key: Path(config[key]).expanduser() for key in FOLDERS if key in config},
     }
     for key, folder in folders.items():
         _check(key, folder)
@@ -87,6 +87,8 @@ def _packaged_assets() -> Path | None:
 
 
 def _check(key: str, folder: Path) -> None:
+    if not folder.is_absolute():  # it is sealed, and a run may be joined from anywhere
+        raise RollpoolError(f"LIBERO's {key}", f"{folder} is no whole path", "write it from / on")
     lacking = [name for name in FOLDERS[key] if not (folder / name).is_dir()]
     if folder.is_dir() and not lacking:
         return

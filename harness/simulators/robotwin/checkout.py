@@ -152,6 +152,10 @@ def _folder(key: str, given: str | None, holds: str) -> Path:
     todo = f"{_GET_IT} by {variable}, or by `{key}:` in SIM_CONFIG"
     if not given:
         raise RollpoolError("simulator 'robotwin'", f"no {key} is named", todo)
+    if not Path(given).expanduser().is_absolute():  # it is sealed; a run is joined from anywhere
+        raise RollpoolError(
+            f"simulator 'robotwin', {key} {given}", "no whole path", "write it from / on"
+        )
     folder = Path(given).expanduser().resolve()
     if not (folder / holds).is_dir():
         raise RollpoolError(f"simulator 'robotwin', {key} {folder}", f"no {holds}/ in it", todo)
