@@ -58,7 +58,7 @@ def _find(
     arguments: argparse.Namespace, settings: Settings, store: Store | None, every: bool
 ) -> Iterator[Removal]:
     from harness.reports import cleaning
-    from harness.runs.run import budgets
+    from harness.runs.run_record import budgets
 
     if store is not None:
         yield from cleaning.find_staged(store)

@@ -72,7 +72,7 @@ def run_name(settings: Settings) -> str:
 
 def limits(settings: Settings) -> tuple[int, int]:
     """The error budgets of the run's workers, which decide what counts as set aside."""
-    from harness.runs.run import budgets
+    from harness.runs.run_record import budgets
 
     return budgets(settings.root.run(run_name(settings)), settings)
 

@@ -52,7 +52,7 @@ def _stage(settings: Settings, arguments: argparse.Namespace) -> int:
     from harness.nodes.node_store import Store, choose_folder
     from harness.nodes.stage_plan import base_items, giant_items, names
     from harness.nodes.staging import Job, stage
-    from harness.runs.run import checkpoint_name
+    from harness.runs.checkpoint import checkpoint_name
 
     node = allocation().node
     store = Store(

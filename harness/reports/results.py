@@ -25,7 +25,7 @@ from harness.reports.robopro_results import counted_foreign, episode_files, read
 from harness.reports.row_table import RowTable
 from harness.runs import population
 from harness.runs.population import Cell, Manifest, selected_positions
-from harness.runs.run import read_record
+from harness.runs.run_record import read_record
 
 
 @dataclass

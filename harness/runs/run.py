@@ -1,16 +1,13 @@
 """A run: the settings it is sealed to, and the identity of what it evaluates.
 
-Promises: of any number of starters exactly one seals ``run.json``; everyone else joins what it
-sealed or is refused, told both values: of what moves numbers, and of what all workers must have
-the same (a lease's TTL, the error budgets). A setting that nobody gave is taken from the run, so
-resuming needs its name alone. A checkpoint called ``latest`` is resolved once, when the run is
-made. A run written by a newer format is never touched.
+Promises: whoever opens a run evaluates what it was sealed to, or is refused, told both values: of
+what moves numbers, and of what all workers must have the same (a lease's TTL, the error budgets). A
+setting that nobody gave is taken from the run, so resuming needs its name alone.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,18 +18,21 @@ from harness.errors import RollpoolError
 from harness.foundations import sharing
 from harness.foundations.atomic import publish_once
 from harness.foundations.identity import checkpoint_digest, code_hash
-from harness.foundations.records import canonical_json, metrics_files, read_file
+from harness.foundations.records import canonical_json, read_rows
 from harness.foundations.settings import Settings
 from harness.foundations.values import as_text
 from harness.leases.decisions import Decisions
 from harness.paths import CODE, Root, RunPaths
+from harness.runs.checkpoint import (
+    checkpoint_identity,
+    checkpoint_path,
+    refuse_other_checkpoint,
+    resolved_name,
+    settled,
+)
 from harness.runs.population import Cell
 from harness.runs.prepare import read_cells
-
-FORMAT = 1
-
-#: The checkpoint of a policy that has none.
-NO_CHECKPOINT = {"name": "none", "digest": ""}
+from harness.runs.run_record import FORMAT, read_record, seal_record
 
 
 @dataclass(frozen=True)
@@ -86,62 +86,16 @@ def open_run(root: Root, settings: Settings, create: bool) -> Run:
             f"run: rollpool reset {name} --all (its rows stay, as an earlier generation), "
             "or choose another STUDY_RUN",
         )  # fmt: skip
-    sealed = record or _create(paths, _record(root, settings))
-    return _join(root, paths, *_settle_checkpoint(root, paths, settings, sealed), sealed)
-
-
-def _create(paths: RunPaths, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Seal ``record``; returns what is sealed, which may be another starter's."""
-    try:
-        paths.root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = error.strerror or str(error)
-        raise RollpoolError(f"make {paths.root}", what, "make runs/ writable") from error
-    publish_once(paths.run_json, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    winner = read_record(paths)
-    if winner is None:
-        raise RollpoolError(
-            f"run {paths.name!r}", "its run.json is gone again", "let nobody delete a run in use"
-        )
-    return winner
-
-
-def checkpoint_name(root: Root, settings: Settings) -> str | None:
-    """The checkpoint of a launch: that of its run where there is one, else the one it names, with
-    ``latest`` as what that stands for now."""
-    name, asked = settings["STUDY_RUN"], settings["CKPT_NAME"]
-    record = read_record(root.run(name)) if name is not None else None
-    if record is not None:
-        sealed: str | None = record["settings"].get("CKPT_NAME")
-        return sealed
-    return None if asked is None else root.resolve_latest(asked, settings["POLICY_NAME"])
-
-
-def _settle_checkpoint(
-    root: Root, paths: RunPaths, settings: Settings, record: Mapping[str, Any]
-) -> tuple[Settings, list[str]]:
-    """The settings of a launch that joins, where ``latest`` is what the run has sealed for it;
-    with a warning where it has moved on since."""
-    sealed, asked = record["settings"].get("CKPT_NAME"), record.get("asked", {}).get("CKPT_NAME")
-    policy, given = record["settings"]["POLICY_NAME"], settings["CKPT_NAME"]
-    warnings = []
-    if asked is not None and (now := root.resolve_latest(asked, policy)) not in (sealed, asked):
-        warnings.append(
-            f"run {paths.name!r} evaluates {sealed}, as {asked} was when it began; that is {now} "
-            "now: choose another STUDY_RUN for it"
-        )
-    if given is not None:
-        given = sealed if given == asked else root.resolve_latest(given, policy)
-    return settings.having(CKPT_NAME=given), warnings
+    sealed = record or seal_record(paths, _record(root, settings))
+    return _join(root, paths, *settled(root, paths, settings, sealed), sealed)
 
 
 def _record(root: Root, settings: Settings) -> dict[str, Any]:
     if settings["BENCH_CONFIG"] is None:
         raise RollpoolError("BENCH_CONFIG", "not set", "set it to clean, or d6 to d15")
-    asked = settings["CKPT_NAME"]
-    if asked is not None:
-        settings = settings.having(CKPT_NAME=root.resolve_latest(asked, settings["POLICY_NAME"]))
-    moving = {} if asked == settings["CKPT_NAME"] else {"asked": {"CKPT_NAME": asked}}
+    asked, name = settings["CKPT_NAME"], resolved_name(root, settings)
+    settings = settings.having(CKPT_NAME=name)
+    moving = {} if asked == name else {"asked": {"CKPT_NAME": asked}}
     return {
         **moving,
         "format": FORMAT,
@@ -154,22 +108,13 @@ def _record(root: Root, settings: Settings) -> dict[str, Any]:
 
 def _identity(root: Root, settings: Settings) -> dict[str, Any]:
     policy = settings["POLICY_NAME"]
-    path = _checkpoint(root, settings)
-    checkpoint = NO_CHECKPOINT
-    if path is not None:
-        checkpoint = {"name": settings["CKPT_NAME"], "digest": checkpoint_digest(path)}
     return {
         "policy": policy,
         "simulator": settings["SIMULATOR"],
-        "checkpoint": checkpoint,
+        "checkpoint": checkpoint_identity(root, settings),
         "code_hash": code_hash(CODE, root.policy_dir(policy)),
         "settings_hash": settings.hash(),
     }
-
-
-def _checkpoint(root: Root, settings: Settings) -> Path | None:
-    name = settings["CKPT_NAME"]
-    return None if name is None else root.find_checkpoint(name, settings["POLICY_NAME"])
 
 
 def _join(
@@ -180,7 +125,7 @@ def _join(
     shared = {name: value for name, value in joined.shared().items() if name in agreed}
     _refuse_other_settings(paths, {**joined.sealed(), **shared}, agreed)
     identity, sealed = _identity(root, joined), record["identity"]
-    _refuse_other_checkpoint(paths, identity["checkpoint"], sealed["checkpoint"])
+    refuse_other_checkpoint(paths, identity["checkpoint"], sealed["checkpoint"])
     if not paths.token.exists():
         secret = secrets.token_hex(32).encode()
         publish_once(paths.token, secret, mode=sharing.secret_mode(paths.root))
@@ -193,7 +138,7 @@ def _join(
         id=record["id"],
         identity=identity,
         policy_dir=root.policy_dir(identity["policy"]),
-        checkpoint=_checkpoint(root, joined),
+        checkpoint=checkpoint_path(root, joined),
         token=_token(paths),
         warnings=tuple(warnings),
         began_with=sealed["code_hash"],
@@ -216,18 +161,7 @@ def refuse_other_weights(run: Run) -> None:
     if run.checkpoint is not None:
         sealed = run.identity["checkpoint"]
         now = {**sealed, "digest": checkpoint_digest(run.checkpoint)}
-        _refuse_other_checkpoint(run.paths, now, sealed)
-
-
-def _refuse_other_checkpoint(
-    paths: RunPaths, now: Mapping[str, str], was: Mapping[str, str]
-) -> None:
-    if now != was:
-        raise RollpoolError(
-            f"run {paths.name!r}: checkpoint {now['name']}",
-            f"its content is {now['digest']}, the run began with {was['name']} {was['digest']}",
-            "put that checkpoint back, or choose another STUDY_RUN",
-        )
+        refuse_other_checkpoint(run.paths, now, sealed)
 
 
 def refuse_other_code(run: Run) -> None:
@@ -243,17 +177,6 @@ def refuse_other_code(run: Run) -> None:
             "put that code back, choose another STUDY_RUN, or set EVAL_CODE_CHANGE=mark: each row "
             "says which code ran it, and the tables say that they are mixed",
         )
-
-
-def budgets(paths: RunPaths, settings: Settings) -> tuple[int, int]:
-    """``EVAL_RETRIES`` and ``EVAL_LOST_RETRIES`` as the workers of the run have them."""
-    try:
-        shared = json.loads(paths.run_json.read_bytes()).get("shared", {})
-    except (OSError, ValueError):  # results without a run
-        shared = {}
-    names = ("EVAL_RETRIES", "EVAL_LOST_RETRIES")
-    retries, lost_retries = (shared.get(name, settings[name]) for name in names)
-    return retries, lost_retries
 
 
 def _refuse_other_settings(
@@ -278,28 +201,4 @@ def _shown(value: Any) -> str:
 def _has_rows(paths: RunPaths) -> bool:
     decisions = Decisions(paths.decisions)
     decisions.refresh()
-    rows = (row for file in metrics_files(paths.results) for row in read_file(file))
-    return any(True for _ in decisions.current(rows))
-
-
-def read_record(paths: RunPaths) -> dict[str, Any] | None:
-    """``run.json``, or None where there is none. Raises ``RollpoolError`` for a newer format."""
-    try:
-        data = paths.run_json.read_bytes()
-    except FileNotFoundError:
-        return None
-    try:
-        record: dict[str, Any] = json.loads(data)
-        newer = record["format"] > FORMAT
-        if not newer:
-            _ = record["id"], record["identity"]["policy"], record["settings"]["POLICY_NAME"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RollpoolError(
-            f"run {paths.name!r}", f"{paths.run_json} is damaged", "begin another STUDY_RUN"
-        ) from error
-    if newer:
-        raise RollpoolError(
-            f"run {paths.name!r}", f"format {record['format']}, this toolkit knows {FORMAT}",
-            "update the toolkit",
-        )  # fmt: skip
-    return record
+    return any(True for _ in decisions.current(read_rows(paths.results)))

@@ -13,14 +13,9 @@ import pytest
 from harness.errors import RollpoolError
 from harness.foundations.settings import Settings, resolve
 from harness.paths import Root
-from harness.runs.run import (
-    Run,
-    budgets,
-    checkpoint_name,
-    open_run,
-    refuse_other_code,
-    refuse_other_weights,
-)
+from harness.runs.checkpoint import checkpoint_name
+from harness.runs.run import Run, open_run, refuse_other_code, refuse_other_weights
+from harness.runs.run_record import budgets
 
 Launch = Callable[..., Settings]
 
