@@ -14,6 +14,7 @@ import numpy as np
 
 import harness
 from bench.peers import environment
+from harness.nodes.store_folder import file_system
 from harness.paths import CODE
 
 
@@ -25,7 +26,7 @@ def describe() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(memory),
         "system": platform.platform(),
-        "filesystem": filesystem(Path(tempfile.gettempdir())),
+        "filesystem": file_system(Path(tempfile.gettempdir())),
         "load": round(os.getloadavg()[0], 1),
         "commit": _commit(),
         "versions": {
@@ -34,13 +35,6 @@ def describe() -> dict[str, Any]:
             **{f"{name} (peers)": version for name, version in environment.versions().items()},
         },
     }  # fmt: skip
-
-
-def filesystem(folder: Path) -> str:
-    """The kind of the mount that ``folder`` is on."""
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    above = [m for m in mounts if folder.resolve().is_relative_to(m[1])]
-    return max(above, key=lambda mount: len(mount[1]))[2]
 
 
 def _cpu() -> str:

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Always 0: what there is to remove stands in what is printed."""
-    from harness.nodes.node_store import Store, choose_folder
+    from harness.nodes.node_store import Store
+    from harness.nodes.store_folder import choose_folder
 
     settings = read_settings(arguments)
     every = not (arguments.staged or arguments.videos or arguments.leases)

@@ -49,9 +49,10 @@ def _stage(settings: Settings, arguments: argparse.Namespace) -> int:
     from harness.foundations.slurm import allocation
     from harness.nodes import fanout
     from harness.nodes.local_root import link, make_root
-    from harness.nodes.node_store import Store, choose_folder
+    from harness.nodes.node_store import Store
     from harness.nodes.stage_plan import base_items, giant_items, names
     from harness.nodes.staging import Job, stage
+    from harness.nodes.store_folder import choose_folder
     from harness.runs.checkpoint import checkpoint_name
 
     node = allocation().node

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import getpass
 import json
 import os
-import re
 import shutil
-import stat
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,14 +30,12 @@ FORMAT = 1
 GB = 10**9
 #: For another stager to finish: 40 GB at 50 MB/s take a quarter of an hour.
 LOCK_DEADLINE_S = 3600.0
-#: File systems of several machines, by the names that the kernel has for them.
-_SHARED = re.compile(r"nfs4?|lustre|gpfs|beegfs|ceph|cifs|smb3|glusterfs|panfs|wekafs|fuse\.sshfs")
 
 Say = Callable[[str], None]
 
 
 class Store:
-    """The folder of one node (``DXVLA_LOCAL``, see ``choose_folder``).
+    """The folder of one node (``DXVLA_LOCAL``, see ``store_folder``).
 
     Args:
         cap_gb: of all weights together.
@@ -202,52 +197,6 @@ class Store:
     def _origin(self, copy: Path) -> tuple[Any, ...]:
         marker = self.marker(copy) or {}
         return (marker.get("kind"), marker.get("name"), marker.get("source"))
-
-
-def choose_folder(wanted: Path) -> Path:
-    """``wanted``, or where somebody else made it and does not share it, ``<wanted>-<user>``.
-
-    It is shared with a group that may write to it. What anybody may write to is never run from.
-    Raises ``RollpoolError``.
-    """
-    for folder in (wanted, wanted.with_name(f"{wanted.name}-{getpass.getuser()}")):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            info = os.lstat(folder)
-        except OSError as error:
-            raise RollpoolError(
-                f"DXVLA_LOCAL={folder}", error.strerror or str(error), "name another folder"
-            ) from error
-        groups = {os.getegid(), *os.getgroups()}
-        shared = bool(info.st_mode & stat.S_IWGRP) and info.st_gid in groups
-        _refuse_shared(folder)
-        private = stat.S_ISDIR(info.st_mode) and not info.st_mode & stat.S_IWOTH
-        if private and (info.st_uid == os.geteuid() or shared):
-            return folder
-    raise RollpoolError(
-        f"DXVLA_LOCAL={wanted}", "it belongs to somebody else, or anybody may write to it",
-        "set DXVLA_LOCAL to a folder of your own on the node's own disk",
-    )  # fmt: skip
-
-
-def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system that ``folder`` is on, as the kernel calls it."""
-    place, found, deepest = folder.resolve(), "", -1
-    for line in mounts.read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        point = Path(fields.split()[4].encode().decode("unicode_escape"))
-        if place.is_relative_to(point) and len(point.parts) >= deepest:
-            found, deepest = rest.split()[0], len(point.parts)
-    return found
-
-
-def _refuse_shared(folder: Path) -> None:
-    """Locks of one machine mean nothing to another."""
-    if _SHARED.fullmatch(kind := file_system(folder)):
-        raise RollpoolError(
-            f"DXVLA_LOCAL={folder}", f"it is on a file system of several machines ({kind})",
-            "set it to a folder on the node's own disk; DXVLA_STAGE=0 runs without staging",
-        )  # fmt: skip
 
 
 def name_of(copy: Path) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from harness.errors import RollpoolError
-from harness.nodes import node_store, staging
-from harness.nodes.node_store import Store, choose_folder, file_system
+from harness.nodes import staging, store_folder
+from harness.nodes.node_store import Store
 from harness.nodes.staging import Item, Staged, stage
+from harness.nodes.store_folder import choose_folder, file_system
 
 from .conftest import Node
 
@@ -258,7 +259,7 @@ def test_a_store_on_a_shared_file_system_is_refused(
     assert file_system(tmp_path, mounts) == "ext4"
     assert file_system(shared / "c", mounts) == "nfs4"
     assert file_system(shared / "local" / "c", mounts) == "tmpfs"
-    monkeypatch.setattr(node_store, "file_system", lambda folder: "nfs4")
+    monkeypatch.setattr(store_folder, "file_system", lambda folder: "nfs4")
     with pytest.raises(RollpoolError, match="of several machines"):
         choose_folder(shared)
 
