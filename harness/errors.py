@@ -30,3 +30,13 @@ class RollpoolError(Exception):
     def __init__(self, asked: str, found: str, todo: str) -> None:
         super().__init__(f"{asked}: {found}; {todo}")
         self.asked, self.found, self.todo = asked, found, todo
+
+
+class Declined(RollpoolError):
+    """A process could not do this one thing; it lives on, and may do the next."""
+
+
+def one_line(error: BaseException) -> str:
+    """A refusal in its own words, anything else with its type before them."""
+    said = str(error) if isinstance(error, RollpoolError) else f"{type(error).__name__}: {error}"
+    return " ".join(said.split())

@@ -29,6 +29,7 @@ from harness.episodes.fitting import (
     fitting_kind,
     refuse_other_scene,
 )
+from harness.errors import one_line
 from harness.inference.model_client import Served
 from harness.simulators.contract import DEMO, Episode, Observation, Simulator
 from harness.stopwatch import Stopwatch
@@ -96,7 +97,7 @@ def run_episode(
     except Fault as fault:
         result = error_result(**fault.record)
     except Exception as error:  # a simulator may raise anything; the row says what it was
-        result = error_result("simulator", _one_line(error), traceback.format_exc())
+        result = error_result("simulator", one_line(error), traceback.format_exc())
     finally:
         film.discard()
     wall_s = time.monotonic() - started
@@ -226,7 +227,7 @@ class _Run:
             kind = "policy" if error.kind == "policy" else "protocol"
             raise Fault(kind, error.message, error.traceback) from error
         except Exception as error:  # whatever else the client raises, no answer came
-            raise Fault("protocol", _one_line(error), traceback.format_exc()) from error
+            raise Fault("protocol", one_line(error), traceback.format_exc()) from error
 
 
 def _end(sim: Simulator, success: bool) -> dict[str, Any]:
@@ -248,7 +249,3 @@ def _end(sim: Simulator, success: bool) -> dict[str, Any]:
         "state_hash": str(sim.state_hash()),
         "versions": {str(name): str(version) for name, version in sim.versions().items()},
     }
-
-
-def _one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

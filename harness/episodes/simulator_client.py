@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from harness.episodes.conformance import PARTS
 from harness.episodes.episode import PROGRESS_S, error_result, run_episode
 from harness.episodes.model_connection import ModelConnection
 from harness.episodes.recycling import Recycling
-from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError
+from harness.errors import EXIT_OK, EXIT_REFUSED, RollpoolError, one_line
 from harness.simulators import load
 from harness.simulators.contract import DEMO, Episode, Simulator, native
 
@@ -44,6 +44,7 @@ class SimulatorClient:
         self._ffmpeg, self._video_camera = ffmpeg, video_camera
         self._connection = ModelConnection(lambda: self._progress_now_and_then("await", 0))
         self._reported_at = 0.0
+        self._at = ""  # of which seed a refusal speaks
 
     def serve(self) -> None:
         """Until told to quit, or recycled. Raises ChannelClosed when the worker is gone."""
@@ -62,15 +63,15 @@ class SimulatorClient:
             request = self._channel.receive(None)
             if request is None or request.get("do") == "quit":
                 return
+            self._at = ""
             try:
                 answer = answers[request["do"]](request)
             except ChannelClosed:
                 raise
-            except RollpoolError as error:
-                answer = {"say": "refused", "message": str(error)}
-            except Exception as error:  # the simulator's own, outside an episode
-                traceback.print_exc()
-                answer = {"say": "refused", "message": f"{type(error).__name__}: {error}"}
+            except Exception as error:  # also the simulator's own, outside an episode
+                if not isinstance(error, RollpoolError):
+                    traceback.print_exc()
+                answer = {"say": "refused", "message": f"{self._at}{one_line(error)}"}
             why = self._recycling.due() if request["do"] == "run" else ""
             self._channel.send({**answer, "leaves": True} if why else answer)
             if why:
@@ -95,22 +96,34 @@ class SimulatorClient:
     def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
         limit = self._sim.step_limit(request["task"], request["task_config"])
         cell, lines = _cell(request), []
-        for count, seed in enumerate(map(int, request["seeds"]), start=1):
+        for seed in self._seeds(request, "seal"):
             lines.append(self._line(cell, seed) | {"step_limit": limit})
-            self._progress_now_and_then("seal", count)
         return {"say": "sealed", "episodes": lines}
 
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        cell, verdicts = _cell(request), []
-        for count, seed in enumerate(map(int, request["seeds"]), start=1):
-            verdict = self._sim.solvable(Episode(*cell, seed, instruction=""))
-            if verdict is None:
-                verdict = expert.solves(
-                    self._sim, Episode(*cell, **self._line(cell, seed)), self._stepped
-                )
-            verdicts.append(bool(verdict))
-            self._progress_now_and_then("check", count)
+        cell = _cell(request)
+        verdicts = [self._solves(cell, seed) for seed in self._seeds(request, "check")]
         return {"say": "checked", "ok": verdicts}
+
+    def _solves(self, cell: tuple[str, str, str], seed: int) -> bool:
+        verdict = self._sim.solvable(Episode(*cell, seed, instruction=""))
+        if verdict is not None:
+            return bool(verdict)
+        try:
+            line = self._line(cell, seed)
+        except RollpoolError:
+            raise
+        except Exception:  # as where it raises on the way: it does not have this seed to offer
+            traceback.print_exc()
+            return False
+        return expert.solves(self._sim, Episode(*cell, **line), self._stepped)
+
+    def _seeds(self, request: Mapping[str, Any], phase: str) -> Iterator[int]:
+        """Those that are asked for, with a sign of life now and then."""
+        for count, seed in enumerate(map(int, request["seeds"]), start=1):
+            self._at = f"seed {seed}: "
+            yield seed
+            self._progress_now_and_then(phase, count)
 
     def _probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The state after some actions with nothing rendered: the expert's, or where there is none

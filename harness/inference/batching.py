@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.errors import one_line
 from harness.policies.contract import Policy, Session
 
 
@@ -161,7 +162,7 @@ class Batcher:
         except BaseException as error:
             for request in batch:
                 request.take_back()
-            return f"{type(error).__name__}: {error}"
+            return one_line(error)
         for request, chunk in zip(batch, chunks, strict=True):
             request.actions = chunk
         return ""

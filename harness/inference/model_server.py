@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.episodes.channel import Channel, ChannelClosed
-from harness.errors import RollpoolError
+from harness.errors import RollpoolError, one_line
 from harness.inference.invariance import Keeping
 from harness.inference.model_client import PROTOCOL
-from harness.inference.serving import Conversation, Service, one_line
+from harness.inference.serving import Conversation, Service
 from harness.policies import Policy, fix_threads, load_policy
 from harness.wire import Connection, connect
 

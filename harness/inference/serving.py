@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import RollpoolError
+from harness.errors import RollpoolError, one_line
 from harness.inference.batching import Batcher
 from harness.policies.contract import Policy, Session
 from harness.wire import Connection, ConnectionLost, DeadlinePassed, ProtocolError
@@ -236,8 +236,3 @@ def _observation(sent: Any) -> dict[str, Any]:
 def _error(kind: str, error: BaseException) -> dict[str, Any]:
     trace = "".join(traceback.format_exception(error)) if kind == "policy" else ""
     return {"type": "error", "kind": kind, "message": one_line(error), "traceback": trace}
-
-
-def one_line(error: BaseException) -> str:
-    said = str(error) if isinstance(error, RollpoolError) else f"{type(error).__name__}: {error}"
-    return " ".join(said.split())

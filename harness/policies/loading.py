@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import RollpoolError
+from harness.errors import RollpoolError, one_line
 from harness.policies.adapt import Adapted
 from harness.policies.contract import Policy
 from harness.policies.wrappers import wrap
@@ -74,6 +74,5 @@ def _imported(path: Path) -> Any:
 
 
 def _failed(policy_dir: Path, what: str, error: Exception) -> RollpoolError:
-    found = f"{type(error).__name__}: {' '.join(str(error).split())}"
     todo = f"correct {MODULE}, its checkpoint or its environment ({sys.executable})"
-    return RollpoolError(f"{what} of policy {Path(policy_dir).name}", found, todo)
+    return RollpoolError(f"{what} of policy {Path(policy_dir).name}", one_line(error), todo)

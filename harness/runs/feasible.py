@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.foundations.atomic import publish_once
 from harness.leases.filesystem import Filesystem
 from harness.runs.population import Cell
-from harness.runs.preparer import SCAN, Preparer
+from harness.runs.preparer import SCAN, Preparer, asking
 
 #: Whether the expert solves each of these seeds (``SimulatorProcess.check``).
 Check = Callable[[Cell, Sequence[int]], Sequence[bool]]
@@ -94,7 +94,9 @@ class Scan:
             if piece is None:
                 return False
             seeds = range(FIRST_SEED + block, FIRST_SEED + block + BLOCK)
-            self._verdicts.record(piece.claim.shard, block, self._check(self.cell, seeds))
+            with asking(f"check {self.cell.name}"):
+                verdicts = self._check(self.cell, seeds)
+            self._verdicts.record(piece.claim.shard, block, verdicts)
         return True
 
     def _known(self, block: int) -> bool:

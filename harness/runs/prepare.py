@@ -46,6 +46,7 @@ def prepare(
 
     Raises:
         RollpoolError: a queue line, a bank or a setting that cannot be.
+        Declined: what the simulator would not seal; all the rest is.
     """
     described = functools.cache(describe)
     offered = Sources(settings.root, settings)
@@ -63,12 +64,15 @@ def prepare(
         else:
             found = _scan(paths, settings, cells, check, offered, preparer)
             wanted = [sealing(cell, seeds) for cell, seeds in found.items()]
-        preparer.finish(wanted)
+        try:
+            preparer.finish(wanted)
+        finally:  # what is sealed stays, whatever came in the way of the rest
+            sealed = [(work, work.manifest) for work in wanted if work.manifest]
+            for work, manifest in sealed:
+                population.select(paths, manifest, settings["EVAL_TEST_NUM"] or len(work.seeds))
     known: dict[Cell, list[Manifest]] = {}
-    for work in wanted:
-        assert work.manifest is not None
-        known.setdefault(work.cell, []).append(work.manifest)
-        population.select(paths, work.manifest, settings["EVAL_TEST_NUM"] or len(work.seeds))
+    for work, manifest in sealed:
+        known.setdefault(work.cell, []).append(manifest)
     return [m for cell in cells for m in population.load(paths, cell, known.get(cell, ()))]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from harness.errors import Declined
 from harness.leases.filesystem import Filesystem
 from harness.leases.heartbeat import Heartbeat, WorkerId
 from harness.leases.lease import LeaseBook
@@ -29,6 +30,18 @@ from harness.paths import RunPaths
 SCAN, SEAL = "scan", "seal-"
 
 _POLL_S = 0.2
+
+
+@contextlib.contextmanager
+def asking(what: str) -> Iterator[None]:
+    """Around a question to the simulator: what it declines says which one it was."""
+    try:
+        yield
+    except Declined as error:
+        raise Declined(
+            what, str(error),
+            "mend that, or leave out the seed in its bank, or the task in queue.txt",
+        ) from error  # fmt: skip
 
 
 def is_preparing(claim: str) -> bool:
@@ -106,12 +119,24 @@ class Preparer:
             self._begun = True
 
     def finish(self, works: Iterable[Work]) -> None:
-        """Return when all of them are over, doing what nobody else does meanwhile."""
-        waiting = list(works)
-        while waiting := [work for work in waiting if not work.over()]:
-            advanced = [work.advance() for work in waiting]
-            if not any(advanced):
+        """Return when all of them are over, doing what nobody else does meanwhile.
+
+        Raises:
+            Declined: the simulator would not have one; all that it would have are over.
+        """
+        waiting, declined = list(works), dict[Work, Declined]()
+        while waiting := [work for work in waiting if work not in declined and not work.over()]:
+            advanced = False
+            for work in waiting:
+                try:
+                    advanced |= work.advance()
+                except Declined as error:
+                    declined[work] = error
+            if not advanced:
                 self._wait(len(waiting))
+        if errors := [error for work, error in declined.items() if not work.over()]:
+            names = ", ".join(error.asked for error in errors)
+            raise Declined(names, errors[0].found, errors[0].todo)
 
     def folder(self, name: str) -> Path:
         """Where the claims on the work ``name`` are, and what has come of them."""

@@ -21,7 +21,7 @@ from harness.leases.filesystem import Filesystem
 from harness.paths import RunPaths
 from harness.runs import population
 from harness.runs.population import Cell, Manifest
-from harness.runs.preparer import SEAL, Piece, Preparer
+from harness.runs.preparer import SEAL, Piece, Preparer, asking
 from harness.runs.reuse import Source
 
 #: The manifest's lines of some seeds (``SimulatorProcess.seal``).
@@ -101,7 +101,8 @@ class Sealing:
         return parts.lines + fresh
 
     def _asked(self, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        lines = self._seal(self.cell, seeds)
+        with asking(f"seal {self.cell.name}"):
+            lines = self._seal(self.cell, seeds)
         if [line["seed"] for line in lines] != list(seeds):
             raise RollpoolError(
                 f"seal {self.cell.name}", "the simulator sealed other seeds than were asked for",

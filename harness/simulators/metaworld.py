@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import RollpoolError
+from harness.errors import RollpoolError, one_line
 from harness.simulators.contract import (
     DEMO,
     ActionSpace,
@@ -219,7 +219,7 @@ class MetaWorld(Simulator):
             model = self._mujoco.MjModel.from_xml_string("<mujoco/>")
             self._mujoco.Renderer(model, 16, 16).close()
         except Exception as error:  # PyOpenGL and MuJoCo each have errors of their own
-            raise _no_pictures(f"{type(error).__name__}: {error}") from error
+            raise _no_pictures(one_line(error)) from error
 
 
 def _choose_graphics() -> None:

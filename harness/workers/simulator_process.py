@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness.episodes.channel import Channel, ChannelClosed
 from harness.episodes.rendering import driver_environment
 from harness.episodes.video import remove_abandoned
-from harness.errors import RollpoolError
+from harness.errors import Declined, RollpoolError
 from harness.simulators.contract import DEMO, Episode
 from harness.workers import children
 
@@ -185,14 +185,14 @@ class SimulatorProcess:
 
         Raises:
             ProcessDied: it crashed; nothing of it is left.
-            RollpoolError: it refused, because policy and simulator do not fit together.
+            Declined: it refused; of an episode, because policy and simulator do not fit together.
         """
         try:
             message = children.receive(self._channel, self.proc, timeout_s)
         except ChannelClosed as closed:
             raise self._died() from closed
         if message and message["say"] == "refused":
-            raise RollpoolError(self._what, message["message"], f"its log is {self._log}")
+            raise Declined(self._what, message["message"], f"its log is {self._log}")
         if message and message["say"] == "ended":
             self._video, self._leaves = None, bool(message.get("leaves"))
         return message

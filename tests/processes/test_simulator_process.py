@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.episodes.video import find_ffmpeg
-from harness.errors import RollpoolError
+from harness.errors import Declined, RollpoolError
 from harness.workers import children
 from harness.workers.children import ProcessDied
 from harness.workers.server_process import ModelServerProcess
@@ -38,8 +38,9 @@ def test_a_request_it_cannot_serve_is_refused_and_the_next_one_served(start_sim:
     sim = start_sim()
     with pytest.raises(RollpoolError, match="no such cell in pointsim"):
         sim.seal(cell("no_such_task"), [1])
-    with pytest.raises(RollpoolError, match="asked to raise in seal"):
+    with pytest.raises(Declined, match="seed 1: RuntimeError: pointsim was asked to raise in seal"):
         sim.seal(cell("raise_in_seal"), [1])
+    assert sim.check(cell("raise_in_seal"), [1]) == [False]
     assert sim.seal(cell("reach_goal"), []) == []
 
 

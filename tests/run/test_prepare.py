@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import RollpoolError
+from harness.errors import Declined, RollpoolError
 from harness.foundations.atomic import publish_once
 from harness.foundations.settings import Settings
 from harness.paths import Root, RunPaths
@@ -155,6 +155,32 @@ def test_a_simulator_that_seals_other_seeds_is_refused(
     with pytest.raises(RollpoolError, match="other seeds than were asked for"):
         launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
         prepare(paths, launch, sealer.describe, backwards, sealer.check)
+
+
+def test_what_the_simulator_declines_keeps_nothing_else_from_being_sealed(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
+) -> None:
+    launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
+    paths.queue.write_text("study put_cup_in_box\nstudy press_bell\noffice open_drawer\n")
+
+    def sealing(cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        if cell.scene == "study":
+            raise Declined("simulator", "seed 2: ValueError: no room for the cup", "see its log")
+        return list(sealer.seal(cell, seeds))
+
+    for _ in range(2):
+        with pytest.raises(RollpoolError) as refused:
+            prepare(paths, launch, sealer.describe, sealing, sealer.check)
+        assert str(refused.value) == (
+            "seal study.put_cup_in_box.bench_demo_study_clean, "
+            "seal study.press_bell.bench_demo_study_clean: simulator: seed 2: ValueError: "
+            "no room for the cup; see its log; mend that, or leave out the seed in its bank, "
+            "or the task in queue.txt"
+        )
+        assert sealer.sealed == [("office.open_drawer.bench_demo_office_clean", (1, 2))]
+    paths.queue.write_text("office open_drawer\n")
+    assert seeds_of(paths, launch, sealer) == {"open_drawer": [1, 2]}
+    assert len(sealer.sealed) == 1
 
 
 def test_other_configurations(
