@@ -124,7 +124,7 @@ def test_videos_prefer_cameras_in_robopros_order(robopro: RoboTwin) -> None:
     for gone, then in (("demo_camera", "countertop"), ("countertop_camera", "head")):
         env.cameras.names.remove(gone)
         env.cameras.pictures.pop(gone)
-        robopro._now.rendered = None
+        robopro._now.pictures._rendered = None
         expected = robopro.observe([then]).images[then]
         assert np.array_equal(robopro.frame("demo"), expected), gone
 

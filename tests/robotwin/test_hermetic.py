@@ -128,7 +128,9 @@ def test_looking_more_often_changes_nothing(classic: RoboTwin) -> None:
         classic.reset(episode)
         for _ in range(3):
             for _ in range(looks):
-                classic._now.rendered = None  # as if the pictures of this step were not kept
+                classic._now.pictures._rendered = (
+                    None  # as if the pictures of this step were not kept
+                )
                 classic.observe(["head"])
                 classic.frame("demo")
             classic.step(classic.observe(()).state["qpos"], "qpos")

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from harness.errors import RollpoolError
-from harness.simulators.robotwin.hermetic import watch_defaults
+from harness.simulators.robotwin.default_arguments import watch_defaults
 from harness.simulators.robotwin.profiles import CLASSIC_SCENE, PROFILES, Profile
 
 #: Where the step-limit file does not name a task; upstream's own default.

@@ -1,22 +1,49 @@
-"""Digests of what an episode was sealed with: the checkout's code, its assets, its configuration
-and versions. The scene itself is ``observing.state_digest`` after the set-up."""
+"""Digests of what an episode was sealed with: the checkout's code and assets, the version of
+SAPIEN, the configuration, and the scene after the set-up."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from harness.simulators.robotwin.arguments import task_arguments
+from harness.simulators.robotwin.checkout import Checkout
+from harness.simulators.robotwin.observing import state_digest
 
 DIGITS = 16
 #: Cloned into the checkout by its installer: not its own code, and large.
 _NOT_OURS = {"curobo", "__pycache__"}
 
 
-def code(folders: Iterable[Path]) -> str:
+class Fingerprints:
+    """Those of one checkout's episodes; ``config``: the content of ``SIM_CONFIG``.
+
+    ``fixed``: the parts ``code assets sapien``, which are the same for all.
+    """
+
+    def __init__(self, checkout: Checkout, config: Mapping[str, Any]) -> None:
+        self._checkout = checkout
+        self._of_scenes = bool(config.get("fingerprint_scene", True))
+        self.fixed = {"code": _code(checkout.code_folders)}
+        if config.get("fingerprint_assets", True):
+            self.fixed["assets"] = _assets(checkout.asset_folders)
+        self.fixed["sapien"] = _sapien()
+
+    def of(self, env: Any, task: str, task_config: str) -> dict[str, str]:
+        """All parts, of an environment that was just set up."""
+        made = task_arguments(self._checkout, task, task_config)
+        found = {**self.fixed, "settings": _settings(made)}
+        if self._of_scenes:
+            found["scene"] = state_digest(env)[:DIGITS]
+        return found
+
+
+def _code(folders: Iterable[Path]) -> str:
     """Of the names and contents of all Python files."""
     digest = hashlib.sha256()
     for folder in folders:
@@ -25,7 +52,7 @@ def code(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def assets(folders: Iterable[Path]) -> str:
+def _assets(folders: Iterable[Path]) -> str:
     """Of the names and sizes of all files: their contents are gigabytes."""
     digest = hashlib.sha256()
     for folder in folders:
@@ -34,13 +61,13 @@ def assets(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def settings(arguments: Any) -> str:
+def _settings(arguments: Any) -> str:
     """Of the arguments of ``setup_demo``: configuration, camera and embodiment."""
     text = json.dumps(arguments, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def sapien() -> str:
+def _sapien() -> str:
     """Its version; physics and pictures depend on it."""
     try:
         return metadata.version("sapien")

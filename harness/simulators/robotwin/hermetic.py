@@ -1,30 +1,22 @@
 """What makes an episode of a checkout depend on itself alone.
 
-Upstream seeds numpy and torch at the start of an episode, but not ``random``; it keeps default
-arguments that it changes (a scene then depends on the process's history); it draws from numpy's
+Upstream seeds numpy and torch at the start of an episode, but not ``random``; it draws from numpy's
 generator whenever it renders; and it asks questions on stdin. Promises: ``seeded`` gives every
-generator the episode's own state; ``restore_defaults`` puts every list, dict or set that is a
-default argument in the checkout's code back to what it was when that code was imported;
-``borrowed`` renders without a trace in the generators; ``guarded`` makes a prompt, an ``exit()``
-and a missing file an error that says what is missing.
+generator the episode's own state; ``borrowed`` renders without a trace in the generators;
+``guarded`` makes a prompt, an ``exit()`` and a missing file an error that says what is missing.
+(What it keeps in default arguments is in ``default_arguments``.)
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import copy
 import hashlib
-import importlib.abc
-import importlib.machinery
-import inspect
 import os
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -112,60 +104,3 @@ def close_stdin() -> None:
 
 def _refuse_to_answer(prompt: object = "", /) -> str:
     raise EOFError(str(prompt).strip())
-
-
-#: Default arguments that can change, and what they were when their code had just been imported.
-_DEFAULTS: list[tuple[Any, Any]] = []
-_WATCHED: list[Path] = []
-
-
-def watch_defaults(folders: Sequence[Path]) -> None:
-    """From now on remember the defaults of every module that is imported from ``folders``."""
-    if not _WATCHED:
-        sys.meta_path.insert(0, _Finder())
-    _WATCHED[:] = [folder.resolve() for folder in folders]
-
-
-def restore_defaults() -> None:
-    """In place: whoever holds the object sees it as it was."""
-    for value, original in _DEFAULTS:
-        fresh = copy.deepcopy(original)
-        if isinstance(value, list):
-            value[:] = fresh
-        else:
-            value.clear()
-            value.update(fresh)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
-            return None
-        file = Path(spec.origin or "").resolve()
-        if not any(folder in file.parents for folder in _WATCHED):
-            return None
-        spec.loader = _Loader(fullname, str(spec.origin))
-        return spec
-
-
-class _Loader(importlib.machinery.SourceFileLoader):
-    def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
-        for function in _functions(module):
-            values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-            for value in values:
-                if isinstance(value, (list, dict, set)):
-                    _DEFAULTS.append((value, copy.deepcopy(value)))
-
-
-def _functions(module: ModuleType) -> Iterator[Any]:
-    """The functions and methods that the module itself defines."""
-    for value in vars(module).values():
-        if getattr(value, "__module__", None) != module.__name__:
-            continue
-        members = vars(value).values() if inspect.isclass(value) else (value,)
-        for member in members:
-            function = getattr(member, "__func__", member)  # static and class methods
-            if inspect.isfunction(function):
-                yield function
