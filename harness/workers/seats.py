@@ -13,20 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.episodes.episode import error_result
 from harness.errors import RollpoolError
 from harness.foundations.settings import Settings
 from harness.simulators.contract import Episode
 from harness.workers.children import ProcessDied
 from harness.workers.model_link import ModelLink
 from harness.workers.simulator_process import SimulatorProcess
+from harness.workers.watch import Watch
 
 #: Starts in a row that may fail where one has succeeded before: a driver that hiccups must not cost
 #: a worker, least of all where simulators are recycled and start often.
 _EXCUSED_STARTS = 2
-#: A longer gap between two looks counts no more than this: then the whole job stood still
-#: (suspended by SLURM, say), the simulator with it.
-SUSPENDED_S = 30.0
 
 
 class Seat:
@@ -180,39 +177,3 @@ class Seat:
             kind, words = death
             result["error"] = {"kind": kind, "message": words, "traceback": ""}
         return result
-
-
-class Watch:
-    """How one episode moves, and when that is too slow."""
-
-    def __init__(self, settings: Any, clock: Callable[[], float]) -> None:
-        self._stall_s, self._limit_s = settings["STALL_TIMEOUT"], settings["PER_TASK_TIMEOUT"]
-        self._clock = clock
-        self._began = self._looked = clock()
-        self._running_s = self._moved = 0.0
-        self.phase, self.steps = "reset", 0
-
-    def moved(self, progress: dict[str, Any]) -> None:
-        self._moved = self._running()
-        self.phase, self.steps = progress["phase"], progress["step"]
-
-    def fault(self) -> tuple[str, str] | None:
-        """``(kind, message)`` when the episode must end now."""
-        now, where = self._running(), f"in phase {self.phase!r} after {self.steps} steps"
-        if now - self._moved > self._stall_s:
-            return "stall", f"no progress for STALL_TIMEOUT={self._stall_s:g} s, {where}"
-        if now > self._limit_s:
-            return "timeout", f"not over within PER_TASK_TIMEOUT={self._limit_s:g} s, {where}"
-        return None
-
-    def _running(self) -> float:
-        """Seconds since the episode began, without those in which the job was suspended."""
-        now = self._clock()
-        self._running_s += min(now - self._looked, SUSPENDED_S)
-        self._looked = now
-        return self._running_s
-
-    def error(self, kind: str, message: str) -> dict[str, Any]:
-        wall_s = self._clock() - self._began
-        took = {"wall_s": wall_s, "profile": {"failed": wall_s}}
-        return {**error_result(kind, message, ""), "steps": self.steps, **took}
