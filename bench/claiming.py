@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 
 from harness.errors import RollpoolError
 from harness.foundations.records import Row
@@ -185,12 +184,7 @@ class Crew:
             process.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, at: object) -> None:
         for end, process in zip(self._ends, self._processes, strict=True):
             if error:
                 process.kill()

@@ -17,7 +17,6 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from harness.errors import RollpoolError
 
@@ -77,12 +76,7 @@ class AppendLog:
     def __enter__(self) -> AppendLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _name(self) -> str:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from harness.errors import Declined
@@ -101,12 +100,7 @@ class Preparer:
     def __enter__(self) -> Preparer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._heartbeat is not None:
             self._stop.set()
             self._thread.join()

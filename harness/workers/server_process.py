@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from harness.episodes.channel import Channel, ChannelClosed
@@ -164,12 +163,7 @@ class ModelServerProcess:
     def __enter__(self) -> ModelServerProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _spawn(self, settings: Path) -> None:
