@@ -78,7 +78,8 @@ _DECLARATIONS = (
     Variable("EVAL_MINIBATCH", "int", "1", "toolkit",
         "episodes claimed at once, fewer near the end; 0 = the whole cell", unit="episodes", low=0),
     Variable("EVAL_RETRIES", "int", "2", "toolkit",
-        "further attempts after an error, before the episode is set aside", shared=True, low=0),
+        "further attempts after an error, before the episode is set aside; one at least after what "
+        "another episode on the same model may have done", shared=True, low=0),
     Variable("EVAL_LOST_RETRIES", "int", "4", "toolkit",
         "further attempts after a worker died in the episode; more, since most such deaths "
         "are the node's", shared=True, low=0),

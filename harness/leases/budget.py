@@ -69,7 +69,8 @@ class Budget:
     """The rows of a run, or of a part of it, as decisions.
 
     Args:
-        retries: an episode is set aside after 1 + this many errors.
+        retries: an episode is set aside after 1 + this many errors, one of them made alone where
+            episodes share a model.
         lost_retries: the same for the deaths of workers that ran it.
         decisions: what people decided; refreshed by whoever holds them.
     """
@@ -127,7 +128,7 @@ class Budget:
             return None
         kinds = Counter(_kind(row) for row in errors)
         lost = kinds[LOST]
-        if kinds.total() - lost <= self._retries and lost <= self._lost_retries:
+        if kinds.total() - lost <= self._bearable(errors) and lost <= self._lost_retries:
             return None
         last = max(errors, key=lambda row: row.attempt)
         counts = ", ".join(f"{kind} x{n}" for kind, n in sorted(kinds.items()))
@@ -139,7 +140,15 @@ class Budget:
         """Whether the episode has gone wrong, and would be set aside if it did so once more."""
         errors = self._errors(manifest, position)
         lost = sum(_kind(row) == LOST for row in errors)
-        return bool(errors) and (len(errors) - lost >= self._retries or lost >= self._lost_retries)
+        own, bearable = len(errors) - lost, self._bearable(errors)
+        return bool(errors) and (own >= bearable or lost >= self._lost_retries)
+
+    def _bearable(self, errors: list[Tried]) -> int:
+        """How many errors an episode may have, deaths of workers apart: one at least, where that
+        may be what another episode did. It gets a try alone."""
+        own = [row.error for row in errors if row.error and _kind(row) != LOST]
+        shared = own and all(error.get("shared") for error in own)
+        return max(self._retries, 1) if shared else self._retries
 
     def over(self, manifest: str, position: int) -> bool:
         """Whether nobody need run the episode: it is settled or set aside."""

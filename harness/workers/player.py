@@ -42,6 +42,7 @@ class Player:
         self._log = logging.getLogger("rollpool.worker")
         self._ahead: deque[int] = deque()  # positions, the one that is played included
         self._ask_at = self._began = 0.0
+        self._lone = False  # the episode that it plays has the worker's model for itself
         self._watch = Stopwatch()
         self._since, self._part = self._watch.now(), "start"
 
@@ -90,7 +91,7 @@ class Player:
         batch, position = self.batch, self._ahead[0]
         episode = batch.manifest.episodes[position]
         self._heartbeat.beat(seat=self.seat, episode=_named(batch, position), step=0)
-        self._began, self.playing = time.time(), True
+        self._began, self._lone, self.playing = time.time(), self.alone, True
         self._turn_to("handover")
         video = self._recorder.video(batch, position)
         self._rig.begin(self.seat, episode, batch.attempt, video)
@@ -112,7 +113,7 @@ class Player:
         self._turn_to("write")
         versions = result["versions"] or self._rig.versions(self.seat)
         result = {**result, "versions": versions, "profile": self._watch.lap()}
-        row = self._recorder.played(batch, position, result, self._began, self.seat)
+        row = self._recorder.played(batch, position, result, self._began, self.seat, self._lone)
         self._recorder.append(batch.cell, row)
         self.claims.recorded(row)
         self._log.info("%s seed %s attempt %s: %s", row.task, row.seed, row.attempt, _said(row))

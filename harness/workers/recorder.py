@@ -16,6 +16,10 @@ from harness.leases.claims import Batch
 from harness.leases.takeover import Lost
 from harness.runs.population import Cell
 from harness.runs.run import Run
+from harness.runs.servers import shares_model
+
+#: What an episode may come to by what another one did to the model that both are played on.
+_MAY_BE_ANOTHERS = ("crash", "stall", "timeout", "protocol")
 
 
 class Recorder:
@@ -24,6 +28,7 @@ class Recorder:
     def __init__(self, run: Run, worker: str, host: str) -> None:
         self._run, self._worker, self._host = run, worker, host
         self._metrics: dict[Cell, AppendLog] = {}
+        self._shares_model = shares_model(run.settings)
 
     @property
     def empty(self) -> bool:
@@ -39,17 +44,21 @@ class Recorder:
         return self._run.paths.video(folder, manifest.hash, position, seed, batch.attempt)
 
     def played(
-        self, batch: Batch, position: int, result: dict[str, Any], began: float, seat: int
-    ) -> Row:
+        self, batch: Batch, position: int, result: dict[str, Any], began: float, seat: int,
+        alone: bool,
+    ) -> Row:  # fmt: skip
         """The row of an episode that was played in ``seat``.
 
         Args:
             result: as ``harness.episodes.episode.run_episode`` returns it.
             began: seconds since 1970.
+            alone: none of this worker's other seats played meanwhile.
         """
         error = result["error"]
         if error is not None:
             error = {**error, "logs": self._run.paths.log_names(self._worker, seat)}
+            if error["kind"] in _MAY_BE_ANOTHERS and not alone and self._shares_model:
+                error["shared"] = True
         video = result["video"]
         if video is not None:
             video = self._run.paths.relative(video)

@@ -95,10 +95,15 @@ def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home, wait_for:
 
 
 @pytest.mark.slow
-def test_an_episode_that_kills_the_server_is_found_out_and_costs_no_other(noisy: Home) -> None:
+@pytest.mark.parametrize("retries", ["0", "1"])
+def test_an_episode_that_kills_the_server_is_found_out_and_costs_no_other(
+    noisy: Home, retries: str
+) -> None:
     """Its victims are tried again; on their last try they are alone."""
     queue = str(noisy.queue("reach_even", "reach_goal"))
-    killer = {"KILLER": "1", "SIMS_PER_WORKER": "4", "EVAL_RETRIES": "1", "MODEL_MAX_BATCH": "4"}
+    killer = {
+        "KILLER": "1", "SIMS_PER_WORKER": "4", "EVAL_RETRIES": retries, "MODEL_MAX_BATCH": "4",
+    }  # fmt: skip
     code, out, _ = noisy.call("run", "killer", "--queue", queue, **killer)
     assert code == 1 and "2 set aside" in out
     outcomes = noisy.outcomes("killer")

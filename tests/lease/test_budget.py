@@ -17,12 +17,17 @@ from tests.lease.world import manifest, row
 BANK = manifest("a", 9)
 
 
-def made(attempt: int, outcome: str, kind: str = "crash", worker: str = "h1-1") -> Row:
-    return row(BANK, 0, attempt, worker, outcome, kind)
+def made(
+    attempt: int, outcome: str, kind: str = "crash", worker: str = "h1-1", shared: bool = False
+) -> Row:
+    plain = row(BANK, 0, attempt, worker, outcome, kind)
+    return (
+        replace(plain, error={**plain.error, "shared": True}) if shared and plain.error else plain
+    )
 
 
-def budget(*rows: Row) -> Budget:
-    filled = Budget(retries=2, lost_retries=4)
+def budget(*rows: Row, retries: int = 2) -> Budget:
+    filled = Budget(retries=retries, lost_retries=4)
     for each in rows:
         filled.add(each)
     return filled
@@ -34,13 +39,19 @@ ROWS = st.builds(
     st.sampled_from(["error"] * 9 + ["fail"]),
     st.sampled_from(["crash", "lost", "timeout"]),
     st.sampled_from(["h1-1", "h1-2", "h2-3"]),
+    st.booleans(),
 )
 
 
-@given(st.lists(ROWS, max_size=12))
-def test_the_last_try_is_the_one_whose_error_sets_the_episode_aside(rows: list[Row]) -> None:
-    before, attempt = budget(*rows), 1 + max((row.attempt for row in rows), default=0)
-    after = [budget(*rows, made(attempt, "error", kind)) for kind in ("crash", "lost")]
+@given(st.lists(ROWS, max_size=12), st.sampled_from([0, 1, 2]))
+def test_the_last_try_is_the_one_whose_error_sets_the_episode_aside(
+    rows: list[Row], retries: int
+) -> None:
+    attempt = 1 + max((row.attempt for row in rows), default=0)
+    before = budget(*rows, retries=retries)
+    after = [
+        budget(*rows, made(attempt, "error", kind), retries=retries) for kind in ("crash", "lost")
+    ]
     if before.failed(BANK.hash, 0) and not before.over(BANK.hash, 0):
         over = any(each.over(BANK.hash, 0) for each in after)
         assert before.last_try(BANK.hash, 0) == over
@@ -62,6 +73,15 @@ def test_three_errors_set_an_episode_aside_with_its_reasons() -> None:
     assert budget(*errors[:2]).quarantined(BANK.hash, 0) is None
     reason = budget(*errors).quarantined(BANK.hash, 0)
     assert reason == "3 errors (crash x2, timeout x1) on h1, h2; the last: as scripted"
+
+
+def test_no_episode_is_set_aside_for_what_may_be_anothers_error() -> None:
+    shared, alone = made(1, "error", shared=True), made(2, "error")
+    once = budget(shared, retries=0)
+    assert once.quarantined(BANK.hash, 0) is None and once.last_try(BANK.hash, 0)
+    for second in (alone, made(2, "error", shared=True)):
+        assert budget(shared, second, retries=0).quarantined(BANK.hash, 0)
+    assert budget(alone, retries=0).quarantined(BANK.hash, 0)
 
 
 def test_an_outcome_settles_whatever_went_wrong() -> None:
