@@ -18,6 +18,7 @@ from harness.errors import EXIT_LATER, EXIT_OK
 from harness.leases.heartbeat import WorkerId
 from harness.runs.run import Run
 from harness.workers import children
+from harness.workers.stopping import handled
 
 #: For a worker to abandon its episode and give its lease back.
 GRACE_S = 30.0
@@ -39,13 +40,11 @@ def run_pool(run: Run, slots: Sequence[Slot], say: Callable[[str], None] | None 
         say: gets a line for each worker that ends; by default those that end badly are on stderr.
     """
     pool = Pool(run, slots)
-    before = {n: signal.signal(n, pool.stop) for n in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        codes = pool.wait(say)
-    finally:
-        pool.kill()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handled(pool.stop):
+        try:
+            codes = pool.wait(say)
+        finally:
+            pool.kill()
     if say is None:
         pool.report(codes)
     return max(codes, default=EXIT_OK)

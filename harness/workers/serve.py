@@ -8,7 +8,6 @@ named by ``SIM_SERVER_HOST`` and ``SIM_SERVER_PORT``, and comes back when a conn
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -20,6 +19,7 @@ from harness.runs import servers
 from harness.runs.run import Run
 from harness.workers.children import ProcessDied
 from harness.workers.rig import model_process
+from harness.workers.stopping import handled
 
 _POLL_S = 0.25
 #: Between two looks at who listens, and for a simulator that left to be there again.
@@ -37,13 +37,11 @@ def serve(run: Run, say: Say) -> int:
         RollpoolError: the server cannot start, or dies again and again.
     """
     server = ServingNode(run, say)
-    before = {n: signal.signal(n, server.stop) for n in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        return server.loop()
-    finally:
-        server.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handled(server.stop):
+        try:
+            return server.loop()
+        finally:
+            server.close()
 
 
 class ServingNode:

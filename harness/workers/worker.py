@@ -15,7 +15,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from types import FrameType
 
 from harness.errors import EXIT_LATER, EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.foundations.job_end import JobEnd
@@ -31,10 +30,8 @@ from harness.runs.run import Run
 from harness.workers.player import Player
 from harness.workers.recorder import Recorder
 from harness.workers.rig import POLL_S, Rig
+from harness.workers.stopping import Stopped, Stopping, handled
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-#: The errors that come of a process's end, and how long the signals of one step may lie apart.
-_OF_A_DEATH, _TOGETHER_S = ("crash", "protocol"), 0.5
 #: Enough to know how long an episode takes, where the job has an end.
 _ROWS_TO_MEASURE = 500
 
@@ -48,7 +45,7 @@ def work(run: Run) -> int:
     """
     try:
         worker = Worker(run)
-        with worker.signals(), worker.logging():
+        with handled(worker.stopping.taken), worker.logging():
             return worker.loop()
     except OSError as error:
         raise RollpoolError(
@@ -57,12 +54,12 @@ def work(run: Run) -> int:
         ) from error  # fmt: skip
 
 
-class Stopped(BaseException):
-    """A signal asked this worker to end."""
-
-
 class Worker:
-    """One process's share of a run: a heartbeat, and a player for each of its simulators."""
+    """One process's share of a run: a heartbeat, and a player for each of its simulators.
+
+    Attributes:
+        stopping: to be told of signals.
+    """
 
     def __init__(self, run: Run) -> None:
         self.id = WorkerId.new()
@@ -79,8 +76,7 @@ class Worker:
             for seat, own in enumerate(claims)
         ]
         self._job_end = JobEnd(time_left())
-        self._signal: int | None = None
-        self._starting = False
+        self.stopping = Stopping()
         self._asked = time.monotonic()  # whether anything is left
 
     def loop(self) -> int:
@@ -90,9 +86,9 @@ class Worker:
         try:
             return self._loop()
         except Stopped:
-            assert self._signal is not None
-            self._log.info("stopped by %s", signal.Signals(self._signal).name)
-            return 128 + self._signal
+            assert self.stopping.number is not None
+            self._log.info("stopped by %s", signal.Signals(self.stopping.number).name)
+            return 128 + self.stopping.number
         except (RollpoolError, OSError) as error:
             self._log.error("%s", error)
             raise
@@ -150,7 +146,9 @@ class Worker:
         unable = []
         for player in self._players:
             if player.hungry:
-                if self._prepared(player):
+                with self.stopping.at_once():  # that may start processes
+                    prepared = player.prepare()
+                if prepared:
                     player.claim()
                 else:
                     unable.append(player)
@@ -168,15 +166,6 @@ class Worker:
         self._asked = now
         return not anything_left(self._run)
 
-    def _prepared(self, player: Player) -> bool:
-        self._starting = True
-        try:
-            if self._signal is not None:
-                raise Stopped
-            return player.prepare()
-        finally:
-            self._starting = False
-
     def _begin(self) -> None:
         """An episode in each seat that has one; one on its last try alone, so that what it does to
         the model server befalls no other, nor what another does to it. What broke since the seats
@@ -193,21 +182,13 @@ class Worker:
         waiting = (p.patience() for p in self._players if p.batch is None and not p.finished)
         ended = self._rig.wait(min([POLL_S, *waiting]))
         for seat, result in sorted(ended.items(), key=lambda end: end[1]["error"] is not None):
-            if result["error"] and self._signalled(result["error"]["kind"]):
-                raise Stopped
+            if result["error"]:
+                self.stopping.check_after(result["error"]["kind"])
             if row := self._players[seat].end(result):
                 self._measure(row)
         if ended:
             for player in self._players:
                 player.finished = False
-
-    def _signalled(self, kind: str) -> bool:
-        """SLURM signals every process of a step, in any order: where a process died, the TERM that
-        ended it may come to this one a moment later."""
-        end = time.monotonic() + (_TOGETHER_S if kind in _OF_A_DEATH else 0.0)
-        while self._signal is None and time.monotonic() < end:
-            time.sleep(0.01)
-        return self._signal is not None
 
     def _keep_durations(self) -> None:
         """For later runs, which do without where it cannot be written."""
@@ -232,8 +213,7 @@ class Worker:
         for player in self._players:
             player.tick()
         self._observer.look()  # so that deaths are known before this worker has nothing else to do
-        if self._signal is not None:
-            raise Stopped
+        self.stopping.check()
 
     def _record_lost(self, lost: Lost) -> Row:
         row = self._recorder.lost(lost)
@@ -242,22 +222,6 @@ class Worker:
             "worker %s died over %s seed %s", lost.owner["worker"], row.task, row.seed
         )
         return row
-
-    @contextlib.contextmanager
-    def signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT end the worker at its next tick; at once while its rig starts."""
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            self._signal = number
-            if self._starting:
-                raise Stopped
-
-        before = {number: signal.signal(number, stop) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     @contextlib.contextmanager
     def logging(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import pytest
 
 from harness.leases.names import RELEASED
 from harness.workers import worker
+from harness.workers.stopping import Stopped, Stopping
 
 
 @pytest.mark.parametrize("stuck", [0, 1, 2])
@@ -28,7 +29,7 @@ def test_each_batch_is_given_back_whatever_else_fails(
         return SimpleNamespace(close_batch=lambda marker: ends(number, marker))
 
     def stop() -> None:
-        raise worker.Stopped
+        raise Stopped
 
     one: Any = object.__new__(worker.Worker)
     one._run, one._log = SimpleNamespace(cells=()), logging.getLogger("rollpool.worker")
@@ -64,7 +65,7 @@ def test_who_waits_for_a_model_notices_that_nothing_is_left(
     clock = iter((5.0, 70.0, 75.0))
     player: Any = SimpleNamespace(hungry=True, batch=None, finished=False, prepare=lambda: False)
     one: Any = object.__new__(worker.Worker)
-    one._players, one._signal, one._asked = [player], None, 0.0
+    one._players, one.stopping, one._asked = [player], Stopping(), 0.0
     one._run = SimpleNamespace(settings={"LEASE_TTL": 60.0})
     monkeypatch.setattr(worker.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(worker, "anything_left", lambda run: asked.append(0) or left)
