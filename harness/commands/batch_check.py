@@ -46,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = compare(joined, _episodes(joined, batch), lambda words: print(words, flush=True))
     for line in words(found, joined.identity["policy"]):
         print(line)
-    worst = max((one["difference"] for one in found.actions["largest"]), default=0.0)
+    largest = found.actions["largest"] if found.actions else []
+    worst = max((one["difference"] for one in largest), default=0.0)
     differs = found.outcomes_differ or worst > arguments.tolerance
     return EXIT_PARTIAL if differs else EXIT_OK
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 def words(found: Compared, policy: str) -> list[str]:
     """What was found, in lines."""
     actions, ends = found.actions, found.ends
-    if not actions["batches"]:
+    if actions is None:
         return [f"policy {policy} answers one simulator after the other: nothing to compare"]
     apart = actions["chunks"] - actions["equal"]
     said = f"{actions['chunks']} chunks of policy {policy}, alone and in batches of up to "

@@ -10,11 +10,12 @@ company, so that where they end says what such differences come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from harness.inference.spool import Observations, Spool
 from harness.policies.contract import Observation, Policy, Session
 from harness.policies.wrappers import Around
 
@@ -27,7 +28,7 @@ class Seen:
     """A session and what it was asked, in order."""
 
     session: Session
-    observations: list[Observation] = field(default_factory=list)
+    observations: Observations
 
     def again(self, policy: Policy) -> Session:
         """The session as it was before its first question."""
@@ -59,25 +60,27 @@ class Keeping(Around):
     def __init__(self, inner: Policy) -> None:
         super().__init__(inner)
         self._seen: dict[int, Seen] = {}
+        self._spool = Spool()
         self._batch = 1
         self._company: Company | None = None  # of the session that is played now
 
     def infer(self, observation: Observation, session: Session) -> np.ndarray:
         if self._batch > 1:
             return self._in_company(session).infer(observation)
-        seen = self._seen.setdefault(id(session), Seen(session))
-        seen.observations.append(observation)
+        if id(session) not in self._seen:
+            self._seen[id(session)] = Seen(session, Observations(self._spool))
+        self._seen[id(session)].observations.append(observation)
         return super().infer(observation, session)
 
     def compare(self, batch: int) -> dict[str, Any]:
-        """``batches chunks equal largest``: whether it answers several at once; chunks that were
-        compared; those equal bit by bit; and of the others those that differ most, each with
-        ``scene task seed chunk batch action dimension alone together difference``. From then on
-        sessions are answered in batches of as many."""
-        self._batch = batch if self.batches else 1
-        found: dict[str, Any] = {"batches": self.batches, "chunks": 0, "equal": 0}
+        """``chunks equal largest``: chunks that were compared; those equal bit by bit; and of the
+        others those that differ most, each with ``scene task seed chunk batch action dimension
+        alone together difference``. From then on sessions are answered in batches of as many. Of a
+        policy that ``batches``."""
+        self._batch = batch
+        found: dict[str, Any] = {"chunks": 0, "equal": 0}
         differing = []
-        for where, alone, together in self._pairs(batch) if self.batches else ():
+        for where, alone, together in self._pairs(batch):
             found["chunks"] += 1
             if np.array_equal(alone, together):
                 found["equal"] += 1

@@ -48,7 +48,8 @@ class ModelClient:
 
     Attributes:
         hello: what the server serves: ``protocol run server policy checkpoint settings_hash
-            action_kind action_dim chunk needs cameras exclusive clients``.
+            action_kind action_dim chunk needs cameras exclusive batches
+            clients``.
     """
 
     def __init__(

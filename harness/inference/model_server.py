@@ -199,6 +199,7 @@ def _identity(policy: Policy, settings: Settings) -> dict[str, Any]:
         "needs": list(policy.needs),
         "cameras": list(policy.cameras),
         "exclusive": policy.exclusive,
+        "batches": policy.batches,
     }
 
 

@@ -33,12 +33,13 @@ class Compared:
     """What was found.
 
     Attributes:
-        actions: see ``harness.inference.invariance.Keeping.compare``.
-        ends: each episode with its results alone and in company; none where the policy answers one
-            simulator after the other.
+        actions: see ``harness.inference.invariance.Keeping.compare``; None where the policy answers
+            one simulator after the other.
+        ends: each episode with its results alone and in company; none where there is nothing to
+            compare.
     """
 
-    actions: dict[str, Any]
+    actions: dict[str, Any] | None
     ends: tuple[tuple[Episode, dict[str, Any], dict[str, Any]], ...]
 
     @property
@@ -58,11 +59,12 @@ def compare(run: Run, episodes: Sequence[Episode], say: Callable[[str], None]) -
         rig = Rig(apart, _NAME, [OwnServer(apart, _NAME, process)])
         played = functools.partial(_played, rig, apart.paths.logs, say)
         try:
+            rig.ready()
+            if not process.identity["batches"]:
+                return Compared(None, ())
             alone = [played(episode, "alone") for episode in episodes]
             asked_s = sum(result["policy_s"] for result in alone)
             actions = process.compare(len(episodes), START_DEADLINE_S + _SLOWER * asked_s)
-            if not actions["batches"]:
-                return Compared(actions, ())
             shared = [played(episode, "in company") for episode in episodes]
         finally:
             rig.close()

@@ -108,12 +108,16 @@ class Rig:
             }
         return ended
 
+    def ready(self) -> None:
+        """Wait until an episode can begin in the first seat. Raises as ``prepare`` does."""
+        while not self.prepare(0):
+            self.wait(POLL_S)
+
     def play(
         self, episode: Episode, attempt: int, video: Path | None, tick: Tick
     ) -> dict[str, Any]:
         """One episode in the first seat, from its beginning to its result."""
-        while not self.prepare(0):
-            self.wait(POLL_S)
+        self.ready()
         self.begin(0, episode, attempt, video)
         ended: dict[int, dict[str, Any]] = {}
         while not ended:

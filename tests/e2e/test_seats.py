@@ -202,6 +202,13 @@ def test_the_batch_check_says_what_a_batch_raises(noisy: Home) -> None:
     shutil.rmtree(Path(log[1]).parents[1])
 
 
+def test_the_batch_check_of_a_policy_that_does_not_batch_plays_nothing(home: Home) -> None:
+    assert home.call("prepare", "r", "--queue", str(home.queue("hang_in_step")))[0] == 0
+    code, out, err = home.call("batch-check", "r")
+    assert code == 0, err
+    assert out == "policy expert answers one simulator after the other: nothing to compare\n"
+
+
 @pytest.mark.parametrize("option", ["--batch=1", "--batch=-1", "--tolerance=-1", "--tolerance=nan"])
 def test_what_would_compare_nothing_is_refused(noisy: Home, option: str) -> None:
     code, _, err = noisy.call("batch-check", "r", option)

@@ -11,6 +11,7 @@ import pytest
 
 from harness.commands.batch_check import words
 from harness.inference.invariance import Keeping
+from harness.inference.spool import Observations, Spool
 from harness.policies import Session
 from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap
@@ -69,7 +70,7 @@ def test_a_policy_of_independent_rows_is_equal_bit_by_bit(knobs: dict[str, Any])
     policy = played(Noisy(), **knobs)
     for batch in (2, 3, 8):
         found = policy.compare(batch)
-        assert found == {"batches": True, "chunks": 15, "equal": 15, "largest": []}
+        assert found == {"chunks": 15, "equal": 15, "largest": []}
 
 
 def test_a_row_that_depends_on_the_others_is_named() -> None:
@@ -92,16 +93,6 @@ def test_a_row_that_depends_on_the_others_is_named() -> None:
 
 def test_noise_of_another_session_is_found() -> None:
     assert played(FirstOnesNoise()).compare(2)["largest"][0]["difference"] > 0.01
-
-
-def test_a_policy_that_does_not_batch_has_nothing_to_compare() -> None:
-    class Single:
-        def infer(self, seen: Any) -> np.ndarray:
-            return np.zeros((1, 20))
-
-    found = played(Single()).compare(4)
-    assert found == {"batches": False, "chunks": 0, "equal": 0, "largest": []}
-    assert "nothing to compare" in words(Compared(found, ()), "single")[0]
 
 
 @pytest.mark.parametrize(("model", "equal"), [(Noisy, True), (SumsTheBatch, False)])
@@ -130,6 +121,32 @@ def test_the_same_seed_told_something_else_is_company() -> None:
     alone = episode(policy, 0, 4, instruction="slowly")
     policy.compare(2)
     assert not np.array_equal(episode(policy, 0, 4, instruction="slowly"), alone)
+
+
+def test_what_was_asked_is_on_disk_and_not_in_memory() -> None:
+    spool, added = Spool(), list[weakref.ref[np.ndarray]]()
+    kept = [Observations(spool), Observations(spool)]
+
+    def asked(number: int) -> dict[str, Any]:
+        picture = np.full((4, 5, 3), number, np.uint8)
+        proprio = np.array([number, np.nan, -0.0], np.float32)
+        return {"images": {"top": picture}, "proprio": proprio, "expert": None, "text": "ü"}
+
+    for number in range(3):
+        observation = asked(number)
+        added.append(weakref.ref(observation["proprio"]))
+        kept[number % 2].append(observation)
+    del observation
+    assert [len(each) for each in kept] == [2, 1]
+    assert not any(array() is not None for array in added)
+    for number in range(3):
+        found, told = kept[number % 2][number // 2], asked(number)
+        for one, other in (
+            (found["images"]["top"], told["images"]["top"]), (found["proprio"], told["proprio"]),
+        ):  # fmt: skip
+            assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
+            assert one.ctypes.data % 64 == 0
+        assert (found["expert"], found["text"]) == (None, "ü")
 
 
 def test_company_is_forgotten_when_the_next_episode_begins() -> None:
