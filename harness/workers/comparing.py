@@ -18,8 +18,9 @@ from harness.errors import RollpoolError
 from harness.paths import RunPaths
 from harness.runs.run import Run
 from harness.simulators.contract import Episode
+from harness.workers import chosen_model
 from harness.workers.model_link import OwnServer
-from harness.workers.rig import Rig, model_process
+from harness.workers.rig import Rig
 from harness.workers.server_process import START_DEADLINE_S
 
 #: Asking everything again, alone and in batches, may take so many times what it took at first.
@@ -55,7 +56,7 @@ def compare(run: Run, episodes: Sequence[Episode], say: Callable[[str], None]) -
     )
     with _folder() as folder:
         apart = replace(run, paths=RunPaths(folder), settings=settings)
-        process = model_process(apart, _NAME, keeps=True)
+        process = chosen_model.process(apart, _NAME, keeps=True)
         rig = Rig(apart, _NAME, [OwnServer(apart, _NAME, process)])
         played = functools.partial(_played, rig, apart.paths.logs, say)
         try:

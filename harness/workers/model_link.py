@@ -197,11 +197,7 @@ def server_record(run: Run, host: str, port: int, server: str) -> dict[str, Any]
 
 
 def expected(run: Run, server: str) -> dict[str, Any]:
-    """What a hello has to say: this run, what it evaluates, and, where it is known, the name."""
-    expected = {
-        "run": run.id,
-        "policy": run.identity["policy"],
-        "checkpoint": run.identity["checkpoint"],
-        "settings_hash": run.identity["settings_hash"],
-    }
-    return {**expected, "server": server} if server else expected
+    """What the hello of a server of this run says: the run, what it evaluates, and, where it is
+    known, the name."""
+    evaluated = {part: run.identity[part] for part in ("policy", "checkpoint", "settings_hash")}
+    return {"run": run.id, **evaluated, **({"server": server} if server else {})}

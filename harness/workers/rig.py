@@ -15,17 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.episodes.video import find_ffmpeg
-from harness.errors import RollpoolError
 from harness.foundations.yaml_files import policy_config
-from harness.runs import servers
 from harness.runs.run import Run, refuse_other_weights
 from harness.simulators.contract import DEMO, Episode
-from harness.workers import chosen_simulator
-from harness.workers.children import environment
-from harness.workers.model_link import ComingModel, ModelLink, OwnServer
-from harness.workers.remote_server import Choice, RemoteServer
+from harness.workers import chosen_model, chosen_simulator
+from harness.workers.model_link import ModelLink
 from harness.workers.seats import Seat
-from harness.workers.server_process import ModelServerProcess
 from harness.workers.simulator_process import SimulatorProcess
 
 #: How often whoever supervises comes round while episodes run.
@@ -50,7 +45,7 @@ class Rig:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._run, self._worker, self._clock = run, worker, clock
-        links = links or model_links(run, worker, clock)
+        links = links or chosen_model.links(run, worker, clock)
         self._seats = [
             Seat(functools.partial(self._make_simulator, number), link, run.settings, clock)
             for number, link in enumerate(links)
@@ -156,55 +151,3 @@ class Rig:
     def _needs(self) -> list[str]:
         needs = policy_config(self._run.root, self._run.identity["policy"]).get("needs")
         return ["images"] if needs is None else list(needs)  # as policy/README.md promises
-
-
-def model_links(run: Run, worker: str, clock: Callable[[], float]) -> list[ModelLink]:
-    """One for each of the worker's simulators. Raises ``RollpoolError``."""
-    settings = run.settings
-    seats: int = settings["SIMS_PER_WORKER"]
-    if settings["SIM_AS_SERVER"]:
-        own = model_process(run, worker) if settings["MODEL_AS_CLIENT"] else None
-        return [ComingModel(run, worker, own)]
-    if settings["MODEL_AS_CLIENT"]:
-        raise RollpoolError(
-            "MODEL_AS_CLIENT=1", "no simulator of this worker's listens for it",
-            "set SIM_AS_SERVER=1 too; alone it is for rollpool serve",
-        )  # fmt: skip
-    if servers.is_loopback(settings["MODEL_SERVER_HOST"]):
-        return [OwnServer(run, worker, model_process(run, worker))] * seats
-    choice = Choice(run, worker, clock)
-    return [RemoteServer(run, choice) for _ in range(seats)]
-
-
-def model_process(run: Run, name: str, keeps: bool = False) -> ModelServerProcess:
-    """A model server of ``run`` on this node, not started yet, that tells its clients it is
-    ``name``, and ``keeps`` what it is asked instead of answering several at once. Raises
-    ``RollpoolError`` where there is no Python for it."""
-    settings, policy = run.settings, run.identity["policy"]
-    config = policy_config(run.root, policy)
-    python = chosen_simulator.interpreter(
-        settings["MODEL_PY"], "MODEL_PY", f"policy {policy!r}", config.get("env") or "model"
-    )
-    checkpoint = str(run.checkpoint) if run.checkpoint else None
-    return ModelServerProcess(
-        python,
-        run.policy_dir,
-        {**config, "policy_name": policy, "checkpoint": checkpoint},
-        settings.knobs(),
-        run.token,
-        run.paths.log(name, "model"),
-        identity={
-            "run": run.id,
-            "server": name,
-            "policy": policy,
-            "checkpoint": run.identity["checkpoint"],
-            "settings_hash": run.identity["settings_hash"],
-        },
-        host=settings["MODEL_SERVER_BIND"],
-        max_batch=1 if keeps else settings["MODEL_MAX_BATCH"] or 1,  # unset in older runs
-        keeps=keeps,
-        max_wait_ms=settings["MODEL_MAX_WAIT_MS"],
-        connects=settings["MODEL_AS_CLIENT"],
-        threads=settings["EVAL_THREADS"],
-        env={**environment(), **settings.exports()},
-    )

@@ -17,8 +17,8 @@ from harness.leases.heartbeat import WorkerId
 from harness.leases.joining import anything_left
 from harness.runs import servers
 from harness.runs.run import Run
+from harness.workers import chosen_model
 from harness.workers.children import ProcessDied
-from harness.workers.rig import model_process
 from harness.workers.stopping import handled
 
 _POLL_S = 0.25
@@ -50,7 +50,7 @@ class ServingNode:
     def __init__(self, run: Run, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = WorkerId.new()
         self._run, self._say, self._clock = run, say, clock
-        self._process = model_process(run, self.name)
+        self._process = chosen_model.process(run, self.name)
         self._connects = bool(run.settings["MODEL_AS_CLIENT"])
         self._joined: set[tuple[str, int]] = set()
         self._signal: int | None = None
