@@ -50,7 +50,7 @@ main() {
   workers=$((cores < 4 ? 2 : cores / 2))
   case "${1:-}" in
   -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
-  --workers) workers="${2:?--workers needs a number}" ;;
+  --workers) workers="$(number --workers "${2:-}")" ;;
   '') ;;
   *) die "demo.sh $1" "no such option" "see demo.sh --help" ;;
   esac

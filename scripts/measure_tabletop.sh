@@ -22,7 +22,7 @@ main() {
   local workers=2 policy config run count
   case "${1:-}" in
   -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
-  --workers) workers="${2:?--workers needs a number}" ;;
+  --workers) workers="$(number --workers "${2:-}")" ;;
   '') ;;
   *) die "measure_tabletop.sh $1" "no such option" "see measure_tabletop.sh --help" ;;
   esac

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Train bc on the tasks of policy/bc/queue.txt and measure it: policy/bc/measure.sh [N]
+# Train bc on the tasks of policy/bc/queue.txt and measure it.
+#
+#   bash policy/bc/measure.sh [N]
 #
 # Sets up what is needed, trains policy/bc/checkpoints/bc.npz unless it is there, runs N episodes
 # (default 20) of each task and prints the table. Run again, it goes on with what is missing. The
@@ -8,6 +10,13 @@ set -euo pipefail
 
 # shellcheck source=env.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../../env.sh"
+# shellcheck source=scripts/lib/console.sh
+. "$EVAL_ROOT/scripts/lib/console.sh"
+
+case "${1:-}" in
+-h | --help) usage "${BASH_SOURCE[0]}" && exit ;;
+-*) die "measure.sh $1" "no such option" "see measure.sh --help" ;;
+esac
 
 export SIMULATOR=metaworld EVAL_VIDEO="${EVAL_VIDEO:-none}"
 readonly HERE="$EVAL_ROOT/policy/bc" RUN="${STUDY_RUN:-bc_metaworld}"

@@ -61,7 +61,10 @@ stop_serving() {
 }
 
 main() {
-  case "${1:-}" in -h | --help) usage "${BASH_SOURCE[0]}" && return ;; esac
+  case "${1:-}" in
+  -h | --help) usage "${BASH_SOURCE[0]}" && return ;;
+  -*) die "train.sh $1" "no such option" "see train.sh --help" ;;
+  esac
   local round init=() weights
   dir="${1:-$EVAL_ROOT/runs/tinyvla_training}"
   mkdir -p "$dir"

@@ -13,5 +13,11 @@ die() {
   exit 2
 }
 
+# number OPTION WORD: WORD, which has to be one from 1 on.
+number() {
+  [[ "$2" =~ ^[1-9][0-9]*$ ]] || die "$1 $2" "not a number from 1 on" "write $1 N"
+  printf '%s' "$2"
+}
+
 # usage FILE: a script's header comment is its usage text.
 usage() { sed -n '2,/^[^#]/ { /^#/ s/^# \{0,1\}//p; }' "$1"; }

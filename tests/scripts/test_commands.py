@@ -10,25 +10,43 @@ import pytest
 
 from .conftest import Shell
 
-SCRIPTS = ["setup.sh", "check.sh", "test.sh", "demo.sh"]
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(
+    file.relative_to(ROOT).as_posix()
+    for pattern in ("scripts/*.sh", "orchestrators/*.sh", "policy/*/*.sh")
+    for file in ROOT.glob(pattern)
+)
+#: Their arguments are those of another program, or they look at where they run before.
+OF_OTHERS = {f"scripts/{name}.sh" for name in
+             ("test", "stage_base_node", "stage_giants_node", "stage_fanout")}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_header_comment_is_the_usage_text(shell: Shell, root: Path, name: str) -> None:
-    shown = shell('exec bash "$1" --help', root / "scripts" / name)
+    shown = shell('exec bash "$1" --help', root / name)
     assert (shown.returncode, shown.stderr) == (0, "")
-    header = (root / "scripts" / name).read_text().split("\nset -euo pipefail")[0]
+    header = (root / name).read_text().split("\nset -euo pipefail")[0]
     lines = header.splitlines()[1:]
     assert shown.stdout.splitlines() == [line.removeprefix("#").removeprefix(" ") for line in lines]
-    assert f"bash scripts/{name}" in shown.stdout
+    assert f"bash {name}" in shown.stdout
 
 
-@pytest.mark.parametrize("name", ["setup.sh", "check.sh", "demo.sh"])
+@pytest.mark.parametrize("name", sorted({*SCRIPTS} - OF_OTHERS))
 def test_an_unknown_option_is_refused(shell: Shell, root: Path, name: str) -> None:
-    refused = shell('exec bash "$1" --frobnicate', root / "scripts" / name)
+    refused = shell('exec bash "$1" --frobnicate', root / name)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"{name} --frobnicate: ")
+    assert refused.stderr.startswith(f"{Path(name).name} --frobnicate: ")
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["scripts/demo.sh", "scripts/measure_tabletop.sh"])
+@pytest.mark.parametrize("word", ["", "0", "many"])
+def test_a_number_is_looked_at_before_anything_is_set_up(
+    shell: Shell, root: Path, name: str, word: str
+) -> None:
+    refused = shell('exec bash "$1" --workers $2', root / name, word)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"--workers {word}: not a number from 1 on; write --workers N\n"
 
 
 def test_rollpool_before_set_up(shell: Shell, root: Path, tmp_path: Path) -> None:
