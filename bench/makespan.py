@@ -26,8 +26,8 @@ import harness.workers.worker
 from bench.measuring import Effort, Figure, Goal, Series, interleaved
 from bench.scratch import Scratch, span
 from bench.zero.simulator import CONFIG, SCENE, TASKS
+from harness.canonical import canonical_json
 from harness.foundations.atomic import write_atomic
-from harness.foundations.records import canonical_json
 from harness.runs.population import Cell
 from harness.runs.run import Run
 from harness.simulators.contract import Episode

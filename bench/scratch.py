@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.zero.simulator import CONFIG, SCENE, TASKS
+from harness.canonical import Sealed, episode_line
 from harness.errors import RollpoolError
 from harness.foundations.records import Row, read_rows
 from harness.foundations.settings import resolve
@@ -75,7 +76,7 @@ class Scratch:
         of, _ = resolve({**self.env, "STUDY_RUN": run, **settings})
         opened = open_run(of.root, of, create=True)
         opened.paths.queue.write_text("".join(f"{SCENE} {task}\n" for task in TASKS[:tasks]))
-        lines = [{"seed": k, "instruction": "do nothing", "reset": {}} for k in range(seeds)]
+        lines = Sealed([episode_line(k, "do nothing", {}) for k in range(seeds)])
         cells = [Cell(SCENE, task, CONFIG) for task in TASKS[:tasks]]
         manifests = [population.seal(opened.paths, cell, "nothing", lines) for cell in cells]
         return opened, [population.select(opened.paths, m, seeds) for m in manifests]

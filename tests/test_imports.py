@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {
-    "foundations": "errors paths rotations stopwatch foundations"
+    "foundations": "canonical errors paths rotations stopwatch foundations"
     " simulators.contract simulators.registry",
     "run": "runs leases nodes.node_words",
     "episode": "wire policies fronts simulators inference episodes",
@@ -37,7 +37,7 @@ BELOW = {
 }
 
 #: Runs in a user's simulator or model Python. Adapters and policies import what they are for.
-FOREIGN = "errors rotations stopwatch " + LAYERS["episode"] + " simulators.contract"
+FOREIGN = "canonical errors rotations stopwatch " + LAYERS["episode"] + " simulators.contract"
 
 
 def modules() -> dict[str, Path]:

@@ -92,10 +92,10 @@ def _by_itself(
     """The episode sealed now; its folder is a small run of its own."""
     from harness.commands.simulation import simulator
     from harness.paths import Root, suggest
+    from harness.runs import population
     from harness.runs.population import Cell
     from harness.runs.prepare import task_config
     from harness.runs.run import open_run
-    from harness.simulators.contract import Episode
 
     scratch = Root(settings.root.path)
     scratch.runs = folder.parent
@@ -110,8 +110,8 @@ def _by_itself(
             )
         configs = described["task_configs"][scene]
         cell = Cell(scene, task, task_config(scene, run.settings["BENCH_CONFIG"], configs))
-        (line,) = process.seal(cell, [seed])
-    return run, Episode(scene, task, cell.task_config, seed, line["instruction"], line["reset"])
+        (line,) = process.seal(cell, [seed]).lines
+    return run, population.read_line(cell, line)
 
 
 def _play(run: Run, episode: Episode, video: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from harness.canonical import Sealed
     from harness.foundations.settings import Settings
     from harness.paths import RunPaths
     from harness.runs.population import Cell, Manifest
@@ -116,7 +117,7 @@ class _Simulator:
         if str(self._log) not in str(error):
             shutil.rmtree(self._log.parent)
 
-    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
         if cell not in self._said:
             self._said.add(cell)
             print(f"sealing {cell.scene} {cell.task}", flush=True)

@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import episode_line
 from harness.episodes import expert
 from harness.episodes.channel import Channel, ChannelClosed
 from harness.episodes.conformance import PARTS
@@ -97,8 +98,8 @@ class SimulatorClient:
         limit = self._sim.step_limit(request["task"], request["task_config"])
         cell, lines = _cell(request), []
         for seed in self._seeds(request, "seal"):
-            lines.append(self._line(cell, seed) | {"step_limit": limit})
-        return {"say": "sealed", "episodes": lines}
+            lines.append(episode_line(**self._line(cell, seed)))
+        return {"say": "sealed", "lines": lines, "step_limit": limit}
 
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
         cell = _cell(request)

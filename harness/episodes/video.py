@@ -20,9 +20,10 @@ import tempfile
 import threading
 from collections import deque
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:  # whoever starts a simulator need not wait for it
+    import numpy as np
 
 FPS = 10
 #: 32 frames of 640x480 are 28 MiB.
@@ -87,14 +88,17 @@ class VideoWriter:
         """``frame``: ``(H, W, 3)`` uint8, the same size each time. Never raises for the video."""
         if self._broken is None and self._thread is None:
             self._start(frame)
-        if self._broken is None and (frame.shape != self._shape or frame.dtype != np.uint8):
+        if self._broken is None and (frame.shape != self._shape or frame.dtype != "uint8"):
             self._give_up(f"a frame of {frame.shape} {frame.dtype} after {self._shape}")
         if self._broken is None:
             self._put(frame)
 
     def _put(self, frame: np.ndarray) -> None:
-        copy = self._spare.pop() if self._spare else np.empty(frame.shape, np.uint8)
-        np.copyto(copy, frame)
+        if self._spare:
+            copy = self._spare.pop()
+            copy[:] = frame
+        else:
+            copy = frame.copy()
         try:
             self._frames.put(copy, timeout=FRAME_DEADLINE_S)
             self._added += 1

@@ -4,6 +4,7 @@ Promises, on a local disk and on NFS:
 
 * ``write_atomic``: a reader sees the old file or the new one, never a part of either.
 * ``publish_once``: of any number of writers, on any hosts, exactly one wins; nobody overwrites it.
+* ``publish_name``: an empty file is whole as soon as it has its name.
 * ``AppendLog``: a line that ``append`` accepted is on disk, alone on its line, in a file that no
   other process writes. A line it refused may be on disk in part or in full, never glued to another.
 
@@ -41,6 +42,13 @@ def publish_once(path: Path, data: bytes, mode: int = 0o644) -> bool:
             return os.stat(temporary).st_nlink == 2
         _sync_directory(path.parent)
         return True
+
+
+def publish_name(path: Path) -> None:
+    """Create the empty file ``path``, where it does not exist: its name is all it says."""
+    with _refusing(path), contextlib.suppress(FileExistsError):
+        os.close(os.open(path, _CREATE, 0o644))
+        _sync_directory(path.parent)
 
 
 class AppendLog:

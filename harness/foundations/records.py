@@ -16,6 +16,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import canonical_json
 from harness.errors import RollpoolError
 
 #: The format of rows written by this version; rows of a newer one are noted, not guessed at.
@@ -27,14 +28,8 @@ OUTCOMES: Mapping[str, bool | None] = {"success": True, "fail": False, "error": 
 #: Who is at fault in an ``error``.
 ERROR_KINDS = ("policy", "simulator", "crash", "stall", "timeout", "lost", "protocol")
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FILE_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
-
-
-def canonical_json(value: Any) -> str:
-    """The one text of a JSON value, made to be hashed: ASCII, keys sorted, no spaces, no NaN."""
-    return _CANONICAL.encode(value)
 
 
 def read_json(text: str, **how: Any) -> Any:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import canonical_json
 from harness.errors import RollpoolError
 from harness.foundations.gpus import Gpu, list_gpus
 from harness.foundations.misspellings import unknown_names
-from harness.foundations.records import canonical_json
 from harness.foundations.values import as_text, parse
 from harness.foundations.variables import VARIABLES
 from harness.foundations.yaml_files import load_profile, policy_config

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import canonical_json
 from harness.errors import RollpoolError
-from harness.foundations.records import canonical_json
 from harness.foundations.variables import Variable
 from harness.foundations.yaml_files import load_yaml
 from harness.paths import Root

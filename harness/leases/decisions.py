@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import canonical_json
 from harness.errors import RollpoolError
 from harness.foundations.atomic import publish_once
-from harness.foundations.records import Row, canonical_json
+from harness.foundations.records import Row
 from harness.leases.filesystem import Filesystem
 
 RETRY, SKIP, RESET = "retry", "skip", "reset"

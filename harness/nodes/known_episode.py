@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.canonical import canonical_json
 from harness.foundations.atomic import publish_once
-from harness.foundations.records import canonical_json
 from harness.leases.filesystem import Filesystem
 from harness.nodes.node_checks import Finding
 from harness.nodes.node_words import words

@@ -12,14 +12,14 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
 
+from harness.canonical import Sealed, canonical_json
 from harness.errors import RollpoolError
-from harness.foundations.atomic import publish_once
-from harness.foundations.records import canonical_json
+from harness.foundations.atomic import publish_name, publish_once
 from harness.paths import RunPaths
 from harness.simulators.contract import Episode
 
@@ -71,10 +71,7 @@ class Episodes(Sequence[Episode]):
         return [line["seed"] for line in lines]
 
     def _episode(self, position: int) -> Episode:
-        line: dict[str, Any] = json.loads(self._lines[position + 1])
-        cell = (self._cell.scene, self._cell.task, self._cell.task_config)
-        what = (line["seed"], line["instruction"], line["reset"])
-        return Episode(*cell, *what, self._digest, position, line.get("fingerprint", {}))
+        return read_line(self._cell, self._lines[position + 1], self._digest, position)
 
     @functools.cached_property
     def _lines(self) -> list[bytes]:
@@ -97,6 +94,14 @@ class Manifest:
     step_limit: int = field(default=0, compare=False)
 
 
+def read_line(cell: Cell, line: str | bytes, manifest: str = "", position: int = 0) -> Episode:
+    """The episode that a line of a manifest of ``cell`` stands for."""
+    says: dict[str, Any] = json.loads(line)
+    what = (says["seed"], says["instruction"], says["reset"])
+    where = (cell.scene, cell.task, cell.task_config)
+    return Episode(*where, *what, manifest, position, says.get("fingerprint", {}))
+
+
 def selected_positions(manifest: Manifest) -> Sequence[int]:
     """The positions of the manifest that the run evaluates, in order."""
     if not manifest.repeated:
@@ -104,22 +109,13 @@ def selected_positions(manifest: Manifest) -> Sequence[int]:
     return [p for p in range(manifest.selected) if p not in manifest.repeated]
 
 
-def seal(
-    paths: RunPaths, cell: Cell, simulator: str, lines: Sequence[Mapping[str, Any]]
-) -> Manifest:
-    """Seal ``lines`` of ``{"seed", "instruction", "reset", "fingerprint"}``, the last one where
-    there is any; the same content is sealed once. A line's ``step_limit`` is noted beside it."""
+def seal(paths: RunPaths, cell: Cell, simulator: str, sealed: Sealed) -> Manifest:
+    """Seal what a simulator said of a bank; the same content is sealed once. The step limit is
+    noted beside it."""
     header = {"format": FORMAT, "simulator": simulator}
     header |= {"scene": cell.scene, "task": cell.task, "task_config": cell.task_config}
-    episodes = [
-        {key: line[key] for key in ("seed", "instruction", "reset")}
-        | ({"fingerprint": line["fingerprint"]} if line.get("fingerprint") else {})
-        for line in lines
-    ]
-    manifest = append(
-        paths, cell, "".join(canonical_json(line) + "\n" for line in [header, *episodes]).encode()
-    )
-    return note_step_limit(paths, manifest, lines[0].get("step_limit", 0) if lines else 0)
+    text = "\n".join([canonical_json(header), *sealed.lines, ""])
+    return note_step_limit(paths, append(paths, cell, text.encode()), sealed.step_limit)
 
 
 def append(paths: RunPaths, cell: Cell, data: bytes) -> Manifest:
@@ -140,7 +136,7 @@ def note_step_limit(paths: RunPaths, manifest: Manifest, limit: int) -> Manifest
     """Say beside the manifest what its task's step limit is; 0 says nothing."""
     if not limit or manifest.step_limit:
         return manifest
-    publish_once(paths.step_limit(manifest.cell.name, manifest.seq, manifest.hash, limit), b"")
+    publish_name(paths.step_limit(manifest.cell.name, manifest.seq, manifest.hash, limit))
     return replace(manifest, step_limit=limit)
 
 
@@ -153,7 +149,7 @@ def select(paths: RunPaths, manifest: Manifest, first: int) -> Manifest:
             "lower it, or make a larger bank with precollect_eval_seeds.py",
         )
     if first > manifest.selected:
-        publish_once(paths.selection(manifest.cell.name, manifest.seq, manifest.hash, first), b"")
+        publish_name(paths.selection(manifest.cell.name, manifest.seq, manifest.hash, first))
     return replace(manifest, selected=max(first, manifest.selected))
 
 

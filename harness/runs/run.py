@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import canonical_json
 from harness.errors import RollpoolError
 from harness.foundations import sharing
 from harness.foundations.atomic import publish_once
 from harness.foundations.identity import checkpoint_digest, code_hash
-from harness.foundations.records import canonical_json, read_rows
+from harness.foundations.records import read_rows
 from harness.foundations.settings import Settings
 from harness.foundations.values import as_text
 from harness.leases.decisions import Decisions

@@ -8,15 +8,13 @@ last part alone; of two that seal the same part the first one's lines stand.
 from __future__ import annotations
 
 import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+from harness.canonical import Sealed, canonical_json, seed_of
 from harness.errors import RollpoolError
 from harness.foundations.atomic import publish_once
-from harness.foundations.records import canonical_json
 from harness.leases.filesystem import Filesystem
 from harness.paths import RunPaths
 from harness.runs import population
@@ -25,12 +23,12 @@ from harness.runs.preparer import SEAL, Piece, Preparer, asking
 from harness.runs.reuse import Source
 
 #: The manifest's lines of some seeds (``SimulatorProcess.seal``).
-SealLines = Callable[[Cell, Sequence[int]], Sequence[Mapping[str, Any]]]
+SealLines = Callable[[Cell, Sequence[int]], Sealed]
 
 #: What a death may cost, but for the seeds that one request is about.
 _RECORD_S = 30.0
-#: A request asks for twice as many seeds as the last one, if that took less.
-_QUICK_S = 10.0
+#: A request asks for some times as many seeds as the last one, if that took less.
+_QUICK_S, _GROWTH = 2.0, 8
 _FIRST_REQUEST, _LAST_REQUEST = 4, 1024
 
 
@@ -71,9 +69,9 @@ class Sealing:
         with self._preparer.piece(self._name, 0, 0, self.over) as piece:
             if piece is None:
                 return False
-            lines = self._lines(piece)
+            sealed = self._sealed(piece)
             if piece.held():
-                self.manifest = population.seal(self._paths, self.cell, self._simulator(), lines)
+                self.manifest = population.seal(self._paths, self.cell, self._simulator(), sealed)
         return True
 
     def _found(self) -> Manifest | None:
@@ -84,53 +82,54 @@ class Sealing:
                 return manifest
         return None
 
-    def _lines(self, piece: Piece) -> list[Mapping[str, Any]]:
+    def _sealed(self, piece: Piece) -> Sealed:
         """The lines of all seeds, those that are recorded among them."""
         parts = Parts(self._preparer.folder(self._name))
-        fresh: list[Mapping[str, Any]] = []
-        size, recorded = _FIRST_REQUEST, time.monotonic()
+        fresh: list[str] = []
+        size, limit, recorded = _FIRST_REQUEST, 0, time.monotonic()
         while len(parts.lines) + len(fresh) < len(self.seeds):
             if fresh and time.monotonic() - recorded > _RECORD_S and piece.held():
                 parts.add(fresh)
                 fresh, recorded = [], time.monotonic()
                 continue
             begin, before = len(parts.lines) + len(fresh), time.monotonic()
-            fresh += self._asked(self.seeds[begin : begin + size])
+            lines, limit = self._asked(self.seeds[begin : begin + size])
+            fresh += lines
             if time.monotonic() - before < _QUICK_S:
-                size = min(2 * size, _LAST_REQUEST)
-        return parts.lines + fresh
+                size = min(_GROWTH * size, _LAST_REQUEST)
+        return Sealed(parts.lines + fresh, limit)
 
-    def _asked(self, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    def _asked(self, seeds: Sequence[int]) -> Sealed:
         with asking(f"seal {self.cell.name}"):
-            lines = self._seal(self.cell, seeds)
-        if [line["seed"] for line in lines] != list(seeds):
+            sealed = self._seal(self.cell, seeds)
+        if list(map(seed_of, sealed.lines)) != list(seeds):
             raise RollpoolError(
                 f"seal {self.cell.name}", "the simulator sealed other seeds than were asked for",
                 "mend its adapter's `seal`",
             )  # fmt: skip
-        return lines
+        return sealed
 
 
 class Parts:
-    """Lines that were recorded while a bank was sealed, in files ``part<k>.json`` of ``folder``:
-    part k goes on where part k - 1 ends, so of two that write part k the second has to follow the
-    first."""
+    """Lines that were recorded while a bank was sealed, in files ``part<k>.jsonl`` of
+    ``folder``: part k goes on where part k - 1 ends, so of two that write part k the second has to
+    follow the first."""
 
     def __init__(self, folder: Path) -> None:
-        self.lines: list[Mapping[str, Any]] = []
+        self.lines: list[str] = []
         self._folder, self._count = folder, 0
         names = Filesystem().names(folder)
         while self._next().name in names:
             self._read()
 
-    def add(self, lines: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, lines: Sequence[str]) -> None:
         """Record ``lines``, or take what somebody else has recorded in their place."""
-        publish_once(self._next(), canonical_json(list(lines)).encode())
+        publish_once(self._next(), "\n".join([*lines, ""]).encode())
         self._read()
 
     def _next(self) -> Path:
-        return self._folder / f"part{self._count}.json"
+        return self._folder / f"part{self._count}.jsonl"
 
     def _read(self) -> None:
-        self.lines += json.loads(self._next().read_bytes())
+        self.lines += self._next().read_text().splitlines()
         self._count += 1

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.episodes.conformance import LOOK_EVERY
 from harness.errors import RollpoolError
-from harness.runs.population import Cell
+from harness.runs.population import Cell, read_line
 from harness.simulators.contract import Episode
 from harness.workers.children import ProcessDied
 from harness.workers.descendants import Descendants
@@ -74,7 +74,7 @@ class _Suite:
         self._start, self._part = start, part
         self._sim: SimulatorProcess | None = None
         self._render = True
-        self._lines: dict[Cell, list[dict[str, Any]]] = {}
+        self._sealed: dict[Cell, list[Episode]] = {}
         self._traces: dict[Any, dict[str, Any]] = {}
 
     def findings(self) -> Iterator[Finding]:
@@ -153,26 +153,19 @@ class _Suite:
         seeds = self._part.seeds[::-1] if back else self._part.seeds
         for _ in range(1 if back else 2):
             for cell in cells:
-                lines = self._process().seal(cell, seeds)
-                lines = lines[::-1] if back else lines
-                known = self._lines.setdefault(cell, lines)
+                lines = self._process().seal(cell, seeds).lines
+                now = [read_line(cell, line) for line in lines][:: -1 if back else 1]
+                known = self._sealed.setdefault(cell, now)
                 complaints += [
-                    f"{cell.name} seed {line['seed']}: {name} {was[name]} then {line[name]}"
-                    for line, was in zip(lines, known, strict=True)
+                    f"{cell.name} seed {episode.seed}: {name} {before} then {then}"
+                    for episode, was in zip(now, known, strict=True)
                     for name in ("instruction", "reset", "fingerprint")
-                    if line[name] != was[name]
+                    if (before := getattr(was, name)) != (then := getattr(episode, name))
                 ]
-        return complaints, f"{sum(map(len, self._lines.values()))} episodes"
+        return complaints, f"{len(self._episodes())} episodes"
 
     def _episodes(self) -> list[Episode]:
-        return [
-            Episode(
-                cell.scene, cell.task, cell.task_config, line["seed"], line["instruction"],
-                line["reset"], fingerprint=line["fingerprint"],
-            )
-            for cell, lines in self._lines.items()
-            for line in lines
-        ]  # fmt: skip
+        return [episode for episodes in self._sealed.values() for episode in episodes]
 
     def _play(self, episodes: Sequence[Episode]) -> tuple[list[str], str]:
         complaints, steps, solved = [], 0, 0

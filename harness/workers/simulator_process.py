@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.canonical import Sealed
 from harness.episodes.channel import Channel, ChannelClosed
 from harness.episodes.rendering import driver_environment
 from harness.episodes.video import remove_abandoned
@@ -105,13 +106,10 @@ class SimulatorProcess:
         ``cells`` is a list of ``[scene, task]``, ``task_configs`` maps a scene to names."""
         return self._request({"do": "describe"}, "described")
 
-    def seal(self, cell: Cell, seeds: Sequence[int]) -> list[dict[str, Any]]:
-        """``{"seed", "instruction", "reset", "fingerprint", "step_limit"}`` of each seed, in
-        order."""
-        episodes: list[dict[str, Any]] = self._request(
-            {"do": "seal", **_names(cell), "seeds": list(seeds)}, "sealed"
-        )["episodes"]
-        return episodes
+    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
+        """The manifest's line of each seed, in order."""
+        answer = self._request({"do": "seal", **_names(cell), "seeds": list(seeds)}, "sealed")
+        return Sealed(answer["lines"], answer["step_limit"])
 
     def check(self, cell: Cell, seeds: Sequence[int]) -> list[bool]:
         """Whether the simulator's expert solves each seed."""

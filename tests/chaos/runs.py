@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+from harness.canonical import Sealed, episode_line
 from harness.foundations.records import read_rows
 from harness.foundations.settings import resolve
 from harness.paths import Root, RunPaths
@@ -97,5 +98,5 @@ def _seeds(cell: Cell, count: int) -> range:
     return range(first, first + count)
 
 
-def _bank(cell: Cell, count: int) -> list[dict[str, object]]:
-    return [{"seed": s, "instruction": "go", "reset": {}} for s in _seeds(cell, count)]
+def _bank(cell: Cell, count: int) -> Sealed:
+    return Sealed([episode_line(s, "go", {}) for s in _seeds(cell, count)])

@@ -30,6 +30,13 @@ def test_help_names_every_command_and_imports_little() -> None:
     assert all(f"    {name}" in done.stdout for name in cli.COMMANDS)
 
 
+def test_who_prepares_needs_no_numpy() -> None:
+    modules = "harness.commands.prepare, harness.runs.prepare, harness.workers.chosen_simulator"
+    code = f"import sys, {modules}; sys.exit('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CODE, timeout=60, check=False)
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("command", list(cli.COMMANDS))
 def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RollpoolError
-from harness.foundations.atomic import AppendLog, publish_once, write_atomic
+from harness.foundations.atomic import AppendLog, publish_name, publish_once, write_atomic
 
 
 def names(folder: Path) -> list[str]:
@@ -78,6 +78,17 @@ def test_publish_once_knows_its_own_link_when_the_answer_was_lost(
 
     monkeypatch.setattr(os, "link", lost_answer)
     assert publish_once(tmp_path / "run.json", b"mine")
+
+
+def test_a_name_is_published_beside_nothing_and_leaves_what_has_it(tmp_path: Path) -> None:
+    publish_name(tmp_path / "limit400")
+    assert names(tmp_path) == ["limit400"]
+    assert (tmp_path / "limit400").read_bytes() == b""
+    (tmp_path / "limit500").write_bytes(b"somebody's")
+    publish_name(tmp_path / "limit500")
+    assert (tmp_path / "limit500").read_bytes() == b"somebody's"
+    with pytest.raises(RollpoolError, match="No such file or directory"):
+        publish_name(tmp_path / "none" / "limit400")
 
 
 def test_a_log_creates_its_file_with_the_first_line(tmp_path: Path) -> None:

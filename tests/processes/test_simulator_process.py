@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -25,10 +26,10 @@ def test_it_describes_seals_and_checks(start_sim: StartSim) -> None:
     assert ["plane", "reach_goal"] in described["cells"]
     assert "bench_demo_hill_d6" in described["task_configs"]["hill"]
 
-    lines = sim.seal(cell("reach_goal"), [7, 3])
-    assert [line["seed"] for line in lines] == [7, 3]
+    lines, step_limit = sim.seal(cell("reach_goal"), [7, 3])
     expected = PointSim().seal("plane", "reach_goal", "bench_demo_plane_clean", 7)
-    assert lines[0] == {"seed": 7, "step_limit": 40, **expected}
+    assert json.loads(lines[0]) == {"seed": 7, **expected}
+    assert (json.loads(lines[1])["seed"], step_limit) == (3, 40)
 
     assert sim.check(cell("reach_even"), range(4)) == [True, False, True, False]
     assert sim.check(cell("raise_in_reset"), [1]) == [False]
@@ -41,7 +42,7 @@ def test_a_request_it_cannot_serve_is_refused_and_the_next_one_served(start_sim:
     with pytest.raises(Declined, match="seed 1: RuntimeError: pointsim was asked to raise in seal"):
         sim.seal(cell("raise_in_seal"), [1])
     assert sim.check(cell("raise_in_seal"), [1]) == [False]
-    assert sim.seal(cell("reach_goal"), []) == []
+    assert sim.seal(cell("reach_goal"), []).lines == []
 
 
 def test_episodes_share_the_process_and_the_connection_but_nothing_else(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.canonical import Sealed, episode_line
 from harness.foundations.records import Row
 from harness.paths import Root, RunPaths
 from harness.runs import population
@@ -35,8 +36,8 @@ class HandMade:
         config: str = "clean",
     ) -> Manifest:
         cell = Cell(scene, task, f"bench_demo_{scene}_{config}")
-        lines = [{"seed": seed, "instruction": f"do {task}", "reset": {}} for seed in seeds]
-        manifest = population.seal(self.paths, cell, "pointsim", lines)
+        lines = [episode_line(seed, f"do {task}", {}) for seed in seeds]
+        manifest = population.seal(self.paths, cell, "pointsim", Sealed(lines))
         return population.select(self.paths, manifest, len(seeds) if first is None else first)
 
     def row(self, manifest: Manifest, position: int, outcome: str = "success", **more: Any) -> Row:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.canonical import Sealed, episode_line
 from harness.errors import EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.paths import Root
 from harness.reports import report_files
@@ -278,7 +279,7 @@ def test_copies_where_links_cannot_be_made(run: HandMade, monkeypatch: pytest.Mo
 
 def test_two_episodes_of_one_seed_have_two_videos(run: HandMade) -> None:
     cell = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
-    trials = [{"seed": 1, "instruction": "go", "reset": {"trial": k}} for k in range(2)]
+    trials = Sealed([episode_line(1, "go", {"trial": k}) for k in range(2)])
     manifest = population.seal(run.paths, cell, "pointsim", trials)
     population.select(run.paths, manifest, 2)
     run.write(*(run.video(run.row(manifest, k), f"trial {k}".encode()) for k in (0, 1)))

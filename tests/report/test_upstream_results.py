@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.canonical import Sealed, episode_line
 from harness.errors import RollpoolError
 from harness.paths import Root
 from harness.reports.organize import organize
@@ -105,8 +106,8 @@ def test_two_policies_have_no_common_folder(run: HandMade) -> None:
 def test_a_plain_configuration_lies_where_robotwin_puts_it(root: Root) -> None:
     run = HandMade(root, "plain")
     cell = Cell("robotwin", "beat_block_hammer", "demo_clean")
-    line = {"seed": 100000, "instruction": "", "reset": {}}
-    manifest = population.select(run.paths, population.seal(run.paths, cell, "robotwin", [line]), 1)
+    sealed = Sealed([episode_line(100000, "", {})])
+    manifest = population.select(run.paths, population.seal(run.paths, cell, "robotwin", sealed), 1)
     run.write(run.row(manifest, 0))
     organize(root, "plain", "p", say=lambda text: None, upstream=True)
     (found,) = root.path.rglob("upstream/eval_result/beat_block_hammer/tinyvla/demo_clean/tiny/*")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from harness.paths import Root
-from harness.runs.population import Cell, load
+from harness.runs.population import Cell, load, read_line
 from harness.simulators.contract import Episode
 from harness.workers.simulator_process import SimulatorProcess
 from tests.e2e.conftest import Home
@@ -122,6 +122,6 @@ def test_a_known_episode_needs_no_expert(tmp_path: Path) -> None:
     with SimulatorProcess(
         sys.executable, "robotwin", tmp_path / "sim.log", options={"config": ROBOPRO}
     ) as sim:
-        (line,) = sim.seal(Cell(*CUP), [40000])
-        episode = Episode(*CUP, 40000, line["instruction"], line["reset"])
+        (line,) = sim.seal(Cell(*CUP), [40000]).lines
+        episode = read_line(Cell(*CUP), line)
         assert sim.probe(episode, 5) == sim.probe(episode, 5) != sim.probe(episode, 6)

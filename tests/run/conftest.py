@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.canonical import Sealed, episode_line
 from harness.foundations.settings import Settings, resolve
 from harness.paths import Root
 from harness.runs.population import Cell
@@ -36,11 +37,9 @@ class Sealer:
             },
         }
 
-    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
         self.sealed.append((cell.name, tuple(seeds)))
-        return [
-            {"seed": seed, "instruction": f"{self.wording} {seed}.", "reset": {}} for seed in seeds
-        ]
+        return Sealed([episode_line(seed, f"{self.wording} {seed}.", {}) for seed in seeds])
 
     def check(self, cell: Cell, seeds: Sequence[int]) -> Sequence[bool]:
         self.checked.append((cell.name, tuple(seeds)))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from harness.canonical import Sealed, episode_line
 from harness.errors import RollpoolError
 from harness.paths import Root, RunPaths
 from harness.runs import population
@@ -19,8 +20,8 @@ from harness.runs.population import Cell, Manifest
 CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
 
 
-def line(seed: int, **reset: Any) -> dict[str, Any]:
-    return {"seed": seed, "instruction": f"Take cup {seed}.", "reset": reset}
+def line(seed: int, **reset: Any) -> str:
+    return episode_line(seed, f"Take cup {seed}.", reset)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def paths(tmp_path: Path) -> RunPaths:
 
 
 def sealed(paths: RunPaths, *seeds: int, first: int | None = None) -> Manifest:
-    manifest = population.seal(paths, CELL, "tabletop", [line(seed) for seed in seeds])
+    manifest = population.seal(paths, CELL, "tabletop", Sealed([line(seed) for seed in seeds]))
     return population.select(paths, manifest, len(seeds) if first is None else first)
 
 
@@ -55,22 +56,22 @@ def test_the_file_is_as_the_design_says(paths: RunPaths) -> None:
 
 def test_a_fingerprint_is_sealed_where_there_is_one(paths: RunPaths) -> None:
     fingerprint = {"mujoco": "3.8.1", "scene": "93fe"}
-    lines = [{**line(1), "fingerprint": fingerprint}, {**line(2), "fingerprint": {}}]
-    manifest = population.seal(paths, CELL, "tabletop", lines)
+    lines = [episode_line(1, "go", {}, fingerprint), episode_line(2, "go", {}, {})]
+    manifest = population.seal(paths, CELL, "tabletop", Sealed(lines))
     assert [dict(e.fingerprint) for e in manifest.episodes] == [fingerprint, {}]
     text = paths.manifest(CELL.name, 0, manifest.hash).read_text()
     assert text.count("fingerprint") == 1, "a line without one is as it always was"
 
 
 def test_the_step_limit_stands_beside_the_manifest_and_not_in_its_hash(paths: RunPaths) -> None:
-    bare = population.seal(paths, CELL, "tabletop", [line(1)])
+    bare = population.seal(paths, CELL, "tabletop", Sealed([line(1)]))
     assert population.load(paths, CELL)[0].step_limit == bare.step_limit == 0
-    limited = population.seal(paths, CELL, "tabletop", [{**line(1), "step_limit": 400}])
+    limited = population.seal(paths, CELL, "tabletop", Sealed([line(1)], 400))
     assert limited.hash == bare.hash
     population.select(paths, limited, 1)
     (read,) = population.load(paths, CELL)
     assert (read.step_limit, read.selected) == (400, 1)
-    again = population.seal(paths, CELL, "tabletop", [{**line(1), "step_limit": 500}])
+    again = population.seal(paths, CELL, "tabletop", Sealed([line(1)], 500))
     assert again.step_limit == 400, "the first word stands"
 
 
@@ -86,8 +87,8 @@ resets = st.dictionaries(st.text(max_size=3), values, max_size=3)
 def seal_anew(resets: list[dict[str, Any]]) -> Manifest:
     with TemporaryDirectory() as name:
         paths = Root(Path(name)).run("demo")
-        lines = [line(seed, **reset) for seed, reset in enumerate(resets)]
-        manifest = population.seal(paths, CELL, "tabletop", lines)
+        lines = [episode_line(seed, "go", reset) for seed, reset in enumerate(resets)]
+        manifest = population.seal(paths, CELL, "tabletop", Sealed(lines))
         assert [dict(e.reset) for e in manifest.episodes] == resets
         return manifest
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.canonical import Sealed
 from harness.errors import Declined, RollpoolError
-from harness.foundations.atomic import publish_once
+from harness.foundations.atomic import publish_name, publish_once
 from harness.foundations.settings import Settings
 from harness.paths import Root, RunPaths
+from harness.runs import population
 from harness.runs.population import Cell, selected_positions
 from harness.runs.prepare import install_queue, prepare, read_bank, read_cells, read_queue
 
@@ -103,14 +106,16 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
         shutil.rmtree(paths.manifests, ignore_errors=True)
         count = 0
 
-        def stopping(file: Path, data: bytes, stop: int = stop) -> bool:
+        def stopping(publish: Callable[..., object], *of: object, stop: int = stop) -> object:
             nonlocal count
             count += 1
             if count == stop:
                 raise Interrupted
-            return publish_once(file, data)
+            return publish(*of)
 
-        monkeypatch.setattr("harness.runs.population.publish_once", stopping)
+        for publish in (publish_once, publish_name):
+            stops = functools.partial(stopping, publish)
+            monkeypatch.setattr(population, publish.__name__, stops)
         try:
             prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
         except Interrupted:
@@ -149,8 +154,8 @@ def test_nothing_is_sealed_where_anything_is_wrong(
 def test_a_simulator_that_seals_other_seeds_is_refused(
     paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any
 ) -> None:
-    def backwards(cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        return list(reversed(sealer.seal(cell, seeds)))
+    def backwards(cell: Cell, seeds: Sequence[int]) -> Sealed:
+        return Sealed(sealer.seal(cell, seeds).lines[::-1])
 
     with pytest.raises(RollpoolError, match="other seeds than were asked for"):
         launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
@@ -163,10 +168,11 @@ def test_what_the_simulator_declines_keeps_nothing_else_from_being_sealed(
     launch = settings(SEEDS_ROOT=str(write_bank("1 2")))
     paths.queue.write_text("study put_cup_in_box\nstudy press_bell\noffice open_drawer\n")
 
-    def sealing(cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    def sealing(cell: Cell, seeds: Sequence[int]) -> Sealed:
         if cell.scene == "study":
             raise Declined("simulator", "seed 2: ValueError: no room for the cup", "see its log")
-        return list(sealer.seal(cell, seeds))
+        sealed: Sealed = sealer.seal(cell, seeds)
+        return sealed
 
     for _ in range(2):
         with pytest.raises(RollpoolError) as refused:

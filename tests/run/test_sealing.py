@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.canonical import Sealed, episode_line
 from harness.errors import RollpoolError
 from harness.foundations.settings import Settings
 from harness.paths import Root, RunPaths
@@ -40,10 +41,11 @@ def test_who_dies_loses_the_last_part(
     monkeypatch.setattr(sealing, "_RECORD_S", 0.0)
     monkeypatch.setattr(sealing, "_QUICK_S", 0.0)
 
-    def dying(cell: Cell, seeds: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    def dying(cell: Cell, seeds: Sequence[int]) -> Sealed:
         if 8 in seeds:
             raise Killed
-        return list(sealer.seal(cell, seeds))
+        sealed: Sealed = sealer.seal(cell, seeds)
+        return sealed
 
     with (
         pytest.raises(Killed),
@@ -60,11 +62,23 @@ def test_who_dies_loses_the_last_part(
     assert [e.instruction for e in work.manifest.episodes][::9] == ["Do it 0.", "Do otherwise 9."]
 
 
+def test_a_quick_simulator_is_asked_for_more_and_more(
+    paths: RunPaths, sealer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "_QUICK_S", float("inf"))
+    with Preparer(paths, 60.0, lambda: None) as preparer:
+        work = Sealing(paths, preparer, CELL, range(2500), sealer.seal, lambda: "tabletop")
+        preparer.finish([work])
+    assert [len(seeds) for _, seeds in sealer.sealed] == [4, 32, 256, 1024, 1024, 160]
+    assert work.manifest is not None and work.manifest.episodes.seeds() == list(range(2500))
+
+
 def test_of_two_that_record_a_part_the_first_counts(tmp_path: Path) -> None:
     one, other = Parts(tmp_path), Parts(tmp_path)
-    one.add([{"seed": 0}, {"seed": 1}])
-    other.add([{"seed": 0, "late": True}])
-    assert other.lines == one.lines == Parts(tmp_path).lines == [{"seed": 0}, {"seed": 1}]
+    lines = [episode_line(0, 'Say "å".', {"at": [0.5]}, {"scene": "93fe"}), episode_line(1, "", {})]
+    one.add(lines)
+    other.add([episode_line(0, "Come late.", {})])
+    assert other.lines == one.lines == Parts(tmp_path).lines == lines
 
 
 def never(*of: object) -> Any:
