@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.paths import CODE
-from tests.e2e.conftest import Home, wait_for
-
-__all__ = ["wait_for"]  # a fixture of theirs
+from tests.e2e.conftest import Home
 
 
 class Hosts:

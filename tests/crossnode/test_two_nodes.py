@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
 from harness.paths import RunPaths
 from harness.runs import servers
+from tests.waiting import DEADLINE_S, beats, wait_for
 
 from .conftest import TwoNodes
 
 pytestmark = pytest.mark.slow
 SEEDS = range(1, 4)
-Wait = Callable[[Callable[[], bool]], None]
 
 
 def prepared(nodes: TwoNodes, run: str = "r", **env: str) -> RunPaths:
@@ -33,7 +32,7 @@ def complete(nodes: TwoNodes, run: str = "r") -> bool:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    out, _ = process.communicate(timeout=90)
+    out, _ = process.communicate(timeout=DEADLINE_S)
     return process.returncode, out
 
 
@@ -41,11 +40,11 @@ class Standing:
     """Whether the simulator waits: its worker beats, and no step follows."""
 
     def __init__(self, nodes: TwoNodes) -> None:
-        (self._file,) = (nodes.path / "runs" / "r" / "workers").glob(f"{nodes.hosts.name('b')}-*")
+        self._workers, self._host = nodes.path / "runs" / "r" / "workers", nodes.hosts.name("b")
         self._at, self._since = -1, 0
 
     def still(self) -> bool:
-        beat = json.loads(self._file.read_text())
+        (beat,) = (beat for beat in beats(self._workers) if beat["host"] == self._host)
         if beat["step"] != self._at or not beat["episode"]:
             self._at, self._since = beat["step"], beat["counter"]
         return bool(beat["counter"] - self._since >= 8)  # 1.6 s, four times a chunk
@@ -93,14 +92,16 @@ def test_reversed_roles_in_one_worker(nodes: TwoNodes) -> None:
     assert complete(nodes)
 
 
-def test_a_server_that_dies_is_replaced_by_another(nodes: TwoNodes, wait_for: Wait) -> None:
+def test_a_server_that_dies_is_replaced_by_another(nodes: TwoNodes) -> None:
+    nodes.gate.close()
     prepared(nodes)
     a = nodes.hosts.address["a"]
     first = nodes.on("a", "serve", "r", MODEL_SERVER_BIND=a)
-    working = nodes.on("b", "work", "r", MODEL_SERVER_HOST=a, POINTSIM_STEP_S="0.05")
-    wait_for(lambda: bool(nodes.rows("r")))
+    working = nodes.on("b", "work", "r", MODEL_SERVER_HOST=a)
+    wait_for(lambda: nodes.held("r"), "it is in an episode", first, working)
     first.kill()
     nodes.on("a", "serve", "r", MODEL_SERVER_BIND=a)
+    nodes.gate.open()
     code, out = ended(working)
     assert code == 0, out
     good = {(row.scene, row.seed) for row in nodes.rows("r") if row.outcome == "success"}
@@ -111,7 +112,7 @@ def test_a_server_that_dies_is_replaced_by_another(nodes: TwoNodes, wait_for: Wa
 @pytest.mark.parametrize("stall_s", ["60", "1"])
 @pytest.mark.parametrize("reversed_roles", [False, True])
 def test_a_cable_that_was_pulled_for_a_while(
-    nodes: TwoNodes, wait_for: Wait, reversed_roles: bool, stall_s: str
+    nodes: TwoNodes, reversed_roles: bool, stall_s: str
 ) -> None:
     """Shorter than STALL_TIMEOUT it costs nothing; longer, an attempt."""
     env = {"POINTSIM_STEP_S": "0.05", "STALL_TIMEOUT": stall_s, "EVAL_RETRIES": "9"}
@@ -122,13 +123,15 @@ def test_a_cable_that_was_pulled_for_a_while(
     else:
         nodes.on("a", "serve", "r", MODEL_SERVER_BIND=nodes.hosts.address["a"], **env)
         env |= {"MODEL_SERVER_HOST": nodes.hosts.address["a"]}
+    nodes.gate.close()
     working = nodes.on("b", "work", "r", **env)
-    wait_for(lambda: bool(nodes.rows("r")))
+    wait_for(lambda: nodes.held("r"), "it is in an episode", working)
     nodes.hosts.cut()
+    nodes.gate.open()
     if stall_s == "1":
-        wait_for(lambda: any(row.error for row in nodes.rows("r")))
+        wait_for(lambda: any(row.error for row in nodes.rows("r")), "it gives up", working)
     else:
-        wait_for(Standing(nodes).still)
+        wait_for(Standing(nodes).still, "it waits", working)
     nodes.hosts.heal()
     code, out = ended(working)
     assert code == 0, out
@@ -139,11 +142,11 @@ def test_a_cable_that_was_pulled_for_a_while(
     assert kinds <= ({"stall", "protocol"} if stall_s == "1" else set())
 
 
-def test_another_run_s_server_on_a_reused_port_is_refused(nodes: TwoNodes, wait_for: Wait) -> None:
+def test_another_run_s_server_on_a_reused_port_is_refused(nodes: TwoNodes) -> None:
     mine, other = prepared(nodes), prepared(nodes, "other")
     a = nodes.hosts.address["a"]
-    nodes.on("a", "serve", "other", MODEL_SERVER_BIND=a)
-    wait_for(lambda: bool(servers.published(other, "model")))
+    serving = nodes.on("a", "serve", "other", MODEL_SERVER_BIND=a)
+    wait_for(lambda: servers.published(other, "model"), "it serves", serving)
     (theirs,) = servers.published(other, "model")
     mine.servers.mkdir()
     stale = {**theirs.__dict__, "name": "gone-1-00", "run": "mine"}
@@ -159,9 +162,9 @@ def test_another_run_s_server_on_a_reused_port_is_refused(nodes: TwoNodes, wait_
     assert complete(nodes)
 
 
-def test_a_server_is_on_loopback_unless_asked(nodes: TwoNodes, wait_for: Wait) -> None:
+def test_a_server_is_on_loopback_unless_asked(nodes: TwoNodes) -> None:
     paths = prepared(nodes)
-    nodes.on("a", "serve", "r")
-    wait_for(lambda: bool(servers.published(paths, "model")))
+    serving = nodes.on("a", "serve", "r")
+    wait_for(lambda: servers.published(paths, "model"), "it serves", serving)
     (server,) = servers.published(paths, "model")
     assert server.host == "127.0.0.1"

@@ -7,15 +7,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from harness.foundations.records import Row, counted, read_rows
 from harness.foundations.variables import VARIABLES
-from harness.paths import CODE
+from harness.leases.heartbeat import Record
+from harness.paths import CODE, RunPaths
+from tests import waiting
+from tests.fakes.gate import Gate
 
 LAUNCHER = CODE / "scripts" / "rollpool"
 SEEDS = range(1, 7)
@@ -26,7 +28,7 @@ class Home:
     """An ``EVAL_ROOT`` with a queue of six cells of six seeds, and the command to run in it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.gate = path, Gate(path / "gate")
         clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
         self.env = {
             **clean,
@@ -40,6 +42,7 @@ class Home:
             "EVAL_VIDEO": "none",
             "LEASE_TTL": "5",
             "POINTSIM_SCRATCH": str(path / "scratch"),
+            "POINTSIM_GATE": str(path / "gate"),
             # Somebody may edit the checkout while a run of it goes on.
             "EVAL_CODE_CHANGE": "mark",
         }
@@ -81,6 +84,10 @@ class Home:
     def rows(self, run: str) -> list[Row]:
         return list(read_rows(self.path / "runs" / run / "eval_result"))
 
+    def held(self, run: str) -> list[Record]:
+        """Who is in the middle of an episode, and stays so (see ``waiting.held``)."""
+        return waiting.held(self.gate, RunPaths(self.path / "runs" / run).workers)
+
     def outcomes(self, run: str) -> Mapping[tuple[str, str, int], tuple[object, ...]]:
         """(scene, task, seed) -> what counts of it."""
         return {
@@ -94,16 +101,3 @@ def home(tmp_path: Path) -> Home:
     shutil.copytree(CODE / "policy" / "expert", tmp_path / "policy" / "expert")
     shutil.copytree(CODE / "policy" / "random", tmp_path / "policy" / "random")
     return Home(tmp_path)
-
-
-@pytest.fixture
-def wait_for() -> Callable[[Callable[[], bool]], None]:
-    """Polls until a condition holds; a deadline, not a duration."""
-
-    def wait(condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < end, "the deadline passed"
-            time.sleep(0.02)
-
-    return wait

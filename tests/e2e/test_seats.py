@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ import pytest
 from harness.paths import RunPaths
 from harness.runs import servers
 from tests.e2e.conftest import SEEDS, Home
-
-Wait = Callable[[Callable[[], bool]], None]
+from tests.waiting import DEADLINE_S, wait_for
 
 BATCHES = """
 import os
@@ -72,19 +70,17 @@ def test_how_many_simulators_share_a_server_changes_no_result(noisy: Home, batch
     assert (noisy.path / "batches").exists() == (batch == "4")
 
 
-def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home, wait_for: Wait) -> None:
-    slow = {"SIMS_PER_WORKER": "3", "POINTSIM_STEP_S": "0.1", "LEASE_TTL": "5"}
+def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home) -> None:
+    home.gate.close()
     code, _, err = home.call("prepare", "r", "--queue", str(home.queue("never_succeed")))
     assert code == 0, err
-    work = home.start("work", "r", **slow)
-
-    def busy() -> bool:
-        _, out, _ = home.call("status", "r")
-        return out.count("step ") == 3
-
-    wait_for(busy)
+    work = home.start("work", "r", SIMS_PER_WORKER="3")
+    wait_for(lambda: len(home.held("r")) == 3, "all are in an episode", work)
+    _, out, _ = home.call("status", "r")
+    assert out.count("step ") == 3, out
     work.kill()
     work.communicate(timeout=60)
+    home.gate.open()
     code, _, err = home.call("work", "r", SIMS_PER_WORKER="2")
     assert code == 0, err
     rows = home.rows("r")
@@ -111,11 +107,11 @@ def test_an_episode_that_kills_the_server_is_found_out_and_costs_no_other(
     assert len(outcomes) == 4 * len(SEEDS)
 
 
-def test_a_stopped_worker_gives_all_its_leases_back(home: Home, wait_for: Wait) -> None:
+def test_a_stopped_worker_gives_all_its_leases_back(home: Home) -> None:
+    home.gate.close()
     queue = str(home.queue("never_succeed"))
-    slow = {"SIMS_PER_WORKER": "3", "POINTSIM_STEP_S": "0.05"}
-    process = home.start("run", "stop", "--queue", queue, **slow)
-    wait_for(lambda: len(home.rows("stop")) >= 2)
+    process = home.start("run", "stop", "--queue", queue, SIMS_PER_WORKER="3")
+    wait_for(lambda: len(home.held("stop")) == 3, "all are in an episode", process)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     names = [p.name for p in (home.path / "runs" / "stop" / "queue.txt.leases").glob("*/*/*")]
@@ -125,19 +121,18 @@ def test_a_stopped_worker_gives_all_its_leases_back(home: Home, wait_for: Wait) 
 
 
 @pytest.mark.slow
-def test_simulators_of_a_server_that_is_killed_go_on_with_another(
-    noisy: Home, wait_for: Wait
-) -> None:
+def test_simulators_of_a_server_that_is_killed_go_on_with_another(noisy: Home) -> None:
+    noisy.gate.close()
     code, _, err = noisy.call("prepare", "r", "--queue", str(noisy.queue("never_succeed")))
     assert code == 0, err
     paths, host = RunPaths(noisy.path / "runs" / "r"), socket.gethostname()
     serving = [noisy.start("serve", "r", MODEL_SERVER_BIND="0.0.0.0") for _ in range(2)]
-    wait_for(lambda: len(servers.published(paths, "model")) == 2)
-    both = {"MODEL_SERVER_HOST": host, "SIMS_PER_WORKER": "4", "POINTSIM_STEP_S": "0.02"}
-    work = noisy.start("work", "r", **both)
-    wait_for(lambda: len(noisy.rows("r")) >= 2)
+    wait_for(lambda: len(servers.published(paths, "model")) == 2, "both serve", *serving)
+    work = noisy.start("work", "r", MODEL_SERVER_HOST=host, SIMS_PER_WORKER="4")
+    wait_for(lambda: len(noisy.held("r")) == 4, "all are in an episode", work)
     os.kill(serving[0].pid, signal.SIGKILL)
-    _, err = work.communicate(timeout=120)
+    noisy.gate.open()
+    _, err = work.communicate(timeout=DEADLINE_S)
     assert work.returncode == 0, err
     rows = noisy.rows("r")
     assert Counter(row.outcome for row in rows if row.error is None) == {"fail": 2 * len(SEEDS)}
@@ -155,11 +150,11 @@ def test_several_simulators_that_listen_are_refused(home: Home) -> None:
     assert not Path(home.path / "runs" / "x").exists()
 
 
-def test_a_simulator_that_no_model_comes_to_ends_with_the_run(home: Home, wait_for: Wait) -> None:
+def test_a_simulator_that_no_model_comes_to_ends_with_the_run(home: Home) -> None:
     assert home.call("prepare", "r", "--queue", str(home.queue("reach_goal")))[0] == 0
     paths = RunPaths(home.path / "runs" / "r")
     waits = home.start("work", "r", SIM_AS_SERVER="1")
-    wait_for(lambda: bool(servers.published(paths, "simulator")))
+    wait_for(lambda: servers.published(paths, "simulator"), "it waits for a model", waits)
     assert home.call("work", "r")[0] == 0
     _, err = waits.communicate(timeout=60)
     assert waits.returncode == 0, err
@@ -235,12 +230,13 @@ def test_the_batch_check_takes_each_selected_episode_once(noisy: Home) -> None:
     assert re.findall(r"seed (\d) alone", out) == ["1", "2", "3"]
 
 
-def test_a_batch_check_that_is_terminated_leaves_nothing(noisy: Home, wait_for: Wait) -> None:
+def test_a_batch_check_that_is_terminated_leaves_nothing(noisy: Home) -> None:
     assert noisy.call("prepare", "r", "--queue", str(noisy.queue("never_succeed")))[0] == 0
     left = noisy.path / "tmp"
     left.mkdir()
-    process = noisy.start("batch-check", "r", TMPDIR=str(left), POINTSIM_STEP_S="0.1")
-    wait_for(lambda: any(left.glob("*/logs/*.sim0.log")))
+    noisy.gate.close()
+    process = noisy.start("batch-check", "r", TMPDIR=str(left))
+    wait_for(lambda: any(left.glob("*/logs/*.sim0.log")), "a simulator starts", process)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM and not list(left.iterdir())

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.foundations.records import Row
+from harness.paths import RunPaths
 from tests.e2e.conftest import SEEDS, Home
+from tests.waiting import beats, wait_for
 
 TASKS = ("reach_goal", "reach_even", "never_succeed")
-Wait = Callable[[Callable[[], bool]], None]
 
 
 def _kill_everything(root: Path) -> None:
@@ -112,23 +111,22 @@ def test_more_seeds_and_other_batches_add_only_what_is_missing(home: Home) -> No
 
 
 @pytest.mark.slow
-def test_killed_three_times_and_rerun_the_tables_are_those_of_an_unbroken_run(
-    home: Home, wait_for: Wait
-) -> None:
+def test_killed_three_times_and_rerun_the_tables_are_those_of_an_unbroken_run(home: Home) -> None:
     queue = str(home.queue(*TASKS))
     home.call("run", "unbroken", "--queue", queue, "--workers", "2")
-    total = len(home.rows("unbroken"))
-    chance = random.Random(7)
-    for kill in range(3):
-        process = home.start(
-            "run", "broken", "--queue", queue, "--workers", "2", POINTSIM_STEP_S="0.005"
-        )
-        so_far = len(home.rows("broken"))
-        enough = so_far + chance.randrange(1, total // 4)
-        wait_for(lambda enough=enough: len(home.rows("broken")) >= enough)
+    workers = RunPaths(home.path / "runs" / "broken").workers
+    for passing in (1, 3, 5):
+        home.gate.close(passing)
+        dead = {beat["worker"] for beat in beats(workers)}
+        process = home.start("run", "broken", "--queue", queue, "--workers", "2")
+        wait_for(
+            lambda dead=dead: len({beat["worker"] for beat in home.held("broken")} - dead) == 2,
+            "both workers are in an episode", process,
+        )  # fmt: skip
         _kill_everything(home.path)
         process.communicate()
-        assert so_far < len(home.rows("broken")) < total, f"kill {kill} came too early or too late"
+    assert 0 < len(home.rows("broken")) < len(home.rows("unbroken"))
+    home.gate.open()
     code, _, err = home.call("run", "broken", "--workers", "2")
     assert code == 0, err
     assert home.outcomes("broken") == home.outcomes("unbroken")
@@ -170,13 +168,13 @@ def test_a_hung_simulator_is_killed_and_its_episode_tried_again(home: Home) -> N
     assert kinds == {"stall": 2, "success": 2}
 
 
-def test_a_stopped_run_gives_its_leases_back(home: Home, wait_for: Wait) -> None:
-    process = home.start(
-        "run", "stop", "--queue", str(home.queue("never_succeed")), POINTSIM_STEP_S="0.02"
-    )
-    wait_for(lambda: len(home.rows("stop")) >= 1)
+def test_a_stopped_run_gives_its_leases_back(home: Home) -> None:
+    home.gate.close()
+    process = home.start("run", "stop", "--queue", str(home.queue("never_succeed")))
+    wait_for(lambda: home.held("stop"), "it is in an episode", process)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
+    home.gate.open()
     done = len(home.rows("stop"))
     leases = home.path / "runs" / "stop" / "queue.txt.leases"
     names = [path.name for path in leases.glob("*/*/*")]

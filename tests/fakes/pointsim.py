@@ -24,7 +24,8 @@ hang_once           never returns from the third step, the first time each seed 
 ==================  =========================================================================
 
 The ``_once`` tasks remember in the directory ``POINTSIM_SCRATCH``. ``POINTSIM_STEP_S`` makes each
-step take that many seconds of wall time. Load it as ``tests.fakes.pointsim:make``.
+step take that many seconds of wall time. ``POINTSIM_GATE`` names the file of a ``Gate``, at which
+episodes of every task wait while it is closed. Load it as ``tests.fakes.pointsim:make``.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from harness.simulators.contract import (
     Score,
     Simulator,
 )
+from tests.fakes.gate import Gate
 
 SCENES = ("plane", "hill")
 GOOD_TASKS = ("reach_goal", "reach_even", "never_succeed")
@@ -88,9 +90,10 @@ class PointSim(Simulator):
         render: bool = True,
         step_s: float = 0.0,
         scratch: Path | None = None,
+        gate: Gate | None = None,
     ):
         self.cameras: Sequence[str] = CAMERAS if cameras and render else ()
-        self._step_s, self._scratch = step_s, scratch
+        self._step_s, self._scratch, self._gate = step_s, scratch, gate
         self._steps = 0
 
     def cells(self) -> Sequence[tuple[str, str]]:
@@ -151,6 +154,8 @@ class PointSim(Simulator):
                 "give 20 finite ee6d numbers",
             )
         self._steps += 1
+        if self._gate and self._steps == 1:
+            self._gate.wait(self._episode.seed)
         if self._steps == FAULT_STEP:
             self._misbehave()
         if self._step_s:
@@ -241,10 +246,11 @@ def make_with_helper() -> PointSim:
 
 def make(render: bool = True, cameras: bool = True) -> PointSim:
     """The factory ``harness.simulators.load`` calls. ``cameras=False``: nothing can be rendered."""
-    scratch = os.environ.get("POINTSIM_SCRATCH")
+    scratch, gate = os.environ.get("POINTSIM_SCRATCH"), os.environ.get("POINTSIM_GATE")
     return PointSim(
         cameras=cameras,
         render=render,
         step_s=float(os.environ.get("POINTSIM_STEP_S", "0")),
         scratch=Path(scratch) if scratch else None,
+        gate=Gate(Path(gate)) if gate else None,
     )

@@ -10,8 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,10 @@ import pytest
 from harness.foundations.records import Row, counted, read_rows
 from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, RunPaths
+from tests.fakes.gate import Gate
 from tests.slurm.cluster import Cluster, unavailable
+from tests.waiting import DEADLINE_S, held, wait_for
 
-#: Far beyond what anything here takes on a machine that is busy with other things.
-DEADLINE_S = 300.0
 SEEDS = range(1, 7)
 #: What a user types, but for the run's name and numbers.
 BLOCK = (
@@ -42,6 +41,7 @@ class Pool:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.home = f"{cluster.shared}/home"
+        self.gate = Gate(self.outside("gate"))
         for name in INSTALLED:
             shutil.copytree(
                 CODE / name, self.outside(name), ignore=shutil.ignore_patterns("__pycache__")
@@ -62,6 +62,7 @@ class Pool:
             "DXVLA_STAGE": "0",
             "EVAL_DOCTOR": "0",  # the GPUs of these nodes are no GPUs
             "EVAL_VIDEO": "none",
+            "POINTSIM_GATE": f"{self.home}/gate",
         }
 
     def outside(self, name: str) -> Path:
@@ -104,8 +105,9 @@ class Pool:
     def rows(self, run: str) -> list[Row]:
         return list(read_rows(self.paths(run).results))
 
-    def heartbeats(self, run: str) -> list[str]:
-        return [file.read_text() for file in self.paths(run).workers.glob("*.json")]
+    def held(self, run: str) -> set[str]:
+        """The hosts of a run that are in the middle of an episode, and stay so."""
+        return {beat["host"] for beat in held(self.gate, self.paths(run).workers)}
 
     def outcomes(self, run: str) -> Outcomes:
         return {
@@ -114,12 +116,37 @@ class Pool:
         }
 
 
-def wait_for(condition: Callable[[], object], what: str = "") -> None:
-    """Polls until a condition holds; a deadline, not a duration."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"the deadline passed: {what}"
-        time.sleep(0.05)
+class Jobs:
+    """The cluster's jobs, for one that ``wait_for`` cannot ask for its process: over when there are
+    none. What they print is in the run's logs."""
+
+    def __init__(self, pool: Pool, run: str) -> None:
+        self._cluster, self._logs = pool.cluster, pool.paths(run).logs
+
+    @property
+    def id(self) -> str:
+        """Of the only one."""
+        (job,) = self._ids()
+        return job
+
+    def cancel(self, *options: str) -> None:
+        self._cluster.call("scancel", *options, self.id)
+
+    def wait(self) -> None:
+        """Until they are gone, by themselves."""
+        wait_for(lambda: not self._ids(), "the jobs end")
+
+    def poll(self) -> int | None:
+        return None if self._ids() else 0
+
+    def kill(self) -> None:
+        self._cluster.run("scancel", "--user=root")
+
+    def communicate(self) -> tuple[str, None]:
+        return "\n".join(log.read_text() for log in self._logs.glob("slurm-*.out")), None
+
+    def _ids(self) -> list[str]:
+        return self._cluster.call("squeue", "-h", "-o", "%i").split()
 
 
 @pytest.fixture(scope="session")
@@ -141,4 +168,5 @@ def _pool(_cluster: Cluster) -> Pool:
 def pool(_pool: Pool) -> Iterator[Pool]:
     """The pool with all its nodes well; what a test has broken is mended after it."""
     yield _pool
+    _pool.gate.open()
     _pool.cluster.mend()

@@ -3,9 +3,9 @@ is that of an undisturbed run each time."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
+import subprocess
 import time
 from collections import Counter
 
@@ -13,13 +13,12 @@ import pytest
 
 from harness.runs.population import Cell
 from harness.runs.sealing import work_name
-from tests.slurm.conftest import BLOCK, DEADLINE_S, SEEDS, Outcomes, Pool, wait_for
+from tests.slurm.conftest import BLOCK, SEEDS, Outcomes, Pool
+from tests.waiting import DEADLINE_S, beats, wait_for
 
 pytestmark = pytest.mark.slow
 
 TASKS = ("reach_even", "never_succeed")
-#: Two seconds for an episode that fails.
-SLOW = {"POINTSIM_STEP_S": "0.05"}
 TOTAL = 24
 #: Where many episodes are wanted.
 MANY = ("reach_goal", "reach_even", "never_succeed")
@@ -34,11 +33,12 @@ def undisturbed(_pool: Pool) -> Outcomes:
     return _pool.outcomes("undisturbed")
 
 
-def _begin(pool: Pool, run: str, nodes: int = 4):  # type: ignore[no-untyped-def]
-    """The run is under way: a row is there."""
+def _begin(pool: Pool, run: str, host: str) -> subprocess.Popen[str]:
+    """A run of four nodes. That host is in the middle of an episode, the gate is closed."""
+    pool.gate.close()
     pool.make(run, *TASKS)
-    block = pool.start(BLOCK.format(run=run, nodes=nodes, gpus=1), **SLOW)
-    wait_for(lambda: pool.rows(run), "the first row")
+    block = pool.start(BLOCK.format(run=run, nodes=4, gpus=1))
+    wait_for(lambda: host in pool.held(run), f"{host} is in an episode", block)
     return block
 
 
@@ -49,34 +49,27 @@ def _lost(pool: Pool, run: str, host: str) -> int:
     )
 
 
-def _busy(pool: Pool, run: str, host: str) -> bool:
-    """Whether a worker of that host has just begun an episode that takes two seconds."""
-    for text in pool.heartbeats(run):
-        beat = json.loads(text)
-        if beat["host"] == host and beat["state"] == "running" and beat["episode"]:
-            return beat["episode"]["task"] == "never_succeed" and beat["step"] < 20
-    return False
-
-
 def _stopped(pool: Pool, run: str, host: str) -> bool:
-    beats = [json.loads(text) for text in pool.heartbeats(run)]
-    return all(beat["state"] == "ended" for beat in beats if beat["host"] == host)
+    seen = beats(pool.paths(run).workers)
+    return all(beat["state"] == "ended" for beat in seen if beat["host"] == host)
 
 
 def test_a_node_is_powered_off(pool: Pool, undisturbed: Outcomes) -> None:
-    block = _begin(pool, "power")
-    wait_for(lambda: _busy(pool, "power", "n2"), "n2 is in an episode")
+    block = _begin(pool, "power", "n2")
     pool.cluster.kill_node("n2")
+    pool.gate.open()
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("power") == undisturbed, out
     assert _lost(pool, "power", "n2") == 1
 
 
 def test_srun_is_not_believed_when_the_last_node_dies(pool: Pool, undisturbed: Outcomes) -> None:
+    pool.gate.close()
     pool.make("alone", *TASKS)
-    block = pool.start("source env.sh; rollpool submit alone --nodes 1 --nodelist n3", **SLOW)
-    wait_for(lambda: pool.rows("alone"), "the first row")
+    block = pool.start("source env.sh; rollpool submit alone --nodes 1 --nodelist n3")
+    wait_for(lambda: pool.held("alone"), "n3 is in an episode", block)
     pool.cluster.kill_node("n3")
+    pool.gate.open()
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 1, out
     assert "missing: plane never_succeed bench_demo_plane_clean: " in out
@@ -87,10 +80,10 @@ def test_srun_is_not_believed_when_the_last_node_dies(pool: Pool, undisturbed: O
 
 
 def test_a_node_freezes_for_longer_than_its_lease(pool: Pool, undisturbed: Outcomes) -> None:
-    block = _begin(pool, "frozen")
-    wait_for(lambda: _busy(pool, "frozen", "n2"), "n2 is in an episode")
+    block = _begin(pool, "frozen", "n2")
     pool.cluster.freeze("n2")
-    wait_for(lambda: _lost(pool, "frozen", "n2"), "another node takes the episode")
+    pool.gate.open()
+    wait_for(lambda: _lost(pool, "frozen", "n2"), "another node takes the episode", block)
     pool.cluster.thaw("n2")
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("frozen") == undisturbed, out
@@ -99,13 +92,14 @@ def test_a_node_freezes_for_longer_than_its_lease(pool: Pool, undisturbed: Outco
 
 
 def test_a_node_cut_off_goes_on_writing(pool: Pool, undisturbed: Outcomes) -> None:
-    block = _begin(pool, "cut")
-    wait_for(lambda: _busy(pool, "cut", "n3"), "n3 is in an episode")
+    block = _begin(pool, "cut", "n3")
     pool.cluster.partition("n3")
     cut = time.time()
+    pool.gate.open()
     wait_for(
-        lambda: any(r.host == "n3" and r.finished > cut for r in pool.rows("cut")), "n3 goes on"
-    )
+        lambda: any(r.host == "n3" and r.finished > cut for r in pool.rows("cut")),
+        "n3 goes on", block,
+    )  # fmt: skip
     pool.cluster.heal("n3")
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes("cut") == undisturbed, out
@@ -114,8 +108,9 @@ def test_a_node_cut_off_goes_on_writing(pool: Pool, undisturbed: Outcomes) -> No
 
 
 def test_the_controller_is_restarted(pool: Pool, undisturbed: Outcomes) -> None:
-    block = _begin(pool, "controller")
+    block = _begin(pool, "controller", "n1")
     pool.cluster.restart_ctld()
+    pool.gate.open()
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 0, out
     assert pool.outcomes("controller") == undisturbed
@@ -152,7 +147,7 @@ def test_nodes_are_killed_at_random(pool: Pool, two_hundred: Outcomes, seed: int
     block = pool.start(BLOCK.format(run=run, nodes=4, gpus=1), POINTSIM_STEP_S="0.01")
     moments = sorted(chance.sample(range(1, len(two_hundred) - 10), 3))
     for rows, node in zip(moments, chance.sample(pool.cluster.nodes, 3), strict=True):
-        wait_for(lambda rows=rows: len(pool.rows(run)) >= rows, f"{rows} rows")
+        wait_for(lambda rows=rows: len(pool.rows(run)) >= rows, f"{rows} rows", block)
         pool.cluster.kill_node(node)
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert pool.outcomes(run) == two_hundred, out

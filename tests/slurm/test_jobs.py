@@ -6,17 +6,12 @@ import json
 
 import pytest
 
-from tests.slurm.conftest import BLOCK, DEADLINE_S, SEEDS, Pool, wait_for
+from tests.slurm.conftest import BLOCK, SEEDS, Jobs, Pool
+from tests.waiting import DEADLINE_S, beats, wait_for
 
 pytestmark = pytest.mark.slow
 
-SLOW = {"POINTSIM_STEP_S": "0.05"}
 TOTAL = 2 * len(SEEDS)
-
-
-def _job(pool: Pool) -> str:
-    wait_for(lambda: pool.cluster.call("squeue", "-h", "-t", "running", "-o", "%i"), "a job")
-    return pool.cluster.call("squeue", "-h", "-t", "running", "-o", "%i").split()[0]
 
 
 def _open_claims(pool: Pool, run: str) -> set[str]:
@@ -26,7 +21,7 @@ def _open_claims(pool: Pool, run: str) -> set[str]:
 
 
 def _restarts(pool: Pool, run: str) -> set[str]:
-    slurm = [json.loads(beat)["slurm"] for beat in pool.heartbeats(run)]
+    slurm = [beat["slurm"] for beat in beats(pool.paths(run).workers)]
     return {of.get("restart", "0") for of in slurm if of}
 
 
@@ -38,55 +33,63 @@ def _errors(pool: Pool, run: str) -> list[object]:
     return [row.error for row in pool.rows(run) if row.error]
 
 
+def _submit(pool: Pool, run: str, nodes: int, *options: str) -> Jobs:
+    """A job of which every node is in the middle of an episode; the gate is closed."""
+    pool.gate.close()
+    pool.make(run, "never_succeed")
+    given = f"--nodes {nodes} --mode requeue {' '.join(options)}"
+    code, out = pool.shell(f"source env.sh; rollpool submit {run} {given}")
+    assert code == 0, out
+    jobs = Jobs(pool, run)
+    wait_for(lambda: len(pool.held(run)) == nodes, "all nodes are in an episode", jobs)
+    return jobs
+
+
 def test_scancel_gives_the_work_back(pool: Pool) -> None:
+    pool.gate.close()
     pool.make("cancel", "never_succeed")
-    block = pool.start(BLOCK.format(run="cancel", nodes=4, gpus=1), **SLOW)
-    wait_for(lambda: pool.rows("cancel"), "the first row")
-    pool.cluster.call("scancel", _job(pool))
+    block = pool.start(BLOCK.format(run="cancel", nodes=4, gpus=1))
+    wait_for(lambda: len(pool.held("cancel")) == 4, "all nodes are in an episode", block)
+    Jobs(pool, "cancel").cancel()
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode != 0
     assert "GPU 0 stopped, exit code 143" in out and "badly" not in out, out
     assert not _open_claims(pool, "cancel")
-    assert all('"ended"' in beat for beat in pool.heartbeats("cancel"))
-    done = len(pool.rows("cancel"))
-    assert done < TOTAL
+    assert {beat["state"] for beat in beats(pool.paths("cancel").workers)} == {"ended"}
+    assert 0 < len(pool.rows("cancel")) < TOTAL
+    pool.gate.open()
     code, out = pool.shell(BLOCK.format(run="cancel", nodes=4, gpus=1))
     assert code == 0, out
     assert _whole(pool, "cancel") and not _errors(pool, "cancel")
 
 
 def test_scancel_of_a_batch_job_gives_the_work_back(pool: Pool) -> None:
-    pool.make("batch", "never_succeed")
-    pool.shell("source env.sh; rollpool submit batch --mode requeue --nodes 2", **SLOW)
-    wait_for(lambda: pool.rows("batch"), "the first row")
-    pool.cluster.call("scancel", _job(pool))
-    wait_for(lambda: not pool.cluster.call("squeue", "-h"), "the job is gone")
+    jobs = _submit(pool, "batch", 2)
+    jobs.cancel()
+    jobs.wait()
     assert not _open_claims(pool, "batch")
     assert not _errors(pool, "batch") and not _whole(pool, "batch")
 
 
 def test_preempted_it_is_requeued_and_goes_on(pool: Pool) -> None:
-    pool.make("low", "never_succeed")
-    submit = "source env.sh; rollpool submit low --nodes 4 --partition low --slurm=--exclusive"
-    code, out = pool.shell(f"{submit} --mode requeue", **SLOW)
-    assert code == 0, out
-    wait_for(lambda: pool.rows("low"), "the first row")
+    jobs = _submit(pool, "low", 4, "--partition low", "--slurm=--exclusive")
     pool.cluster.call("srun", "-p", "high", "--nodes=4", "--exclusive", "true")
-    assert not _whole(pool, "low")
-    wait_for(lambda: _whole(pool, "low"), "it goes on")
+    wait_for(lambda: "1" in _restarts(pool, "low"), "it begins again", jobs)
+    pool.gate.open()
+    wait_for(lambda: _whole(pool, "low"), "it goes on", jobs)
     assert _restarts(pool, "low") == {"0", "1"}
     assert not _errors(pool, "low")
 
 
 def test_out_of_time_it_requeues_itself(pool: Pool) -> None:
-    pool.make("time", "never_succeed")
-    pool.shell("source env.sh; rollpool submit time --nodes 2 --mode requeue", **SLOW)
-    wait_for(lambda: pool.rows("time"), "the first row")
-    pool.cluster.call("scancel", "--signal=USR1", "--batch", _job(pool))
-    wait_for(lambda: _whole(pool, "time"), "it begins again")
+    jobs = _submit(pool, "time", 2)
+    jobs.cancel("--signal=USR1", "--batch")
+    wait_for(lambda: "1" in _restarts(pool, "time"), "it begins again", jobs)
+    pool.gate.open()
+    wait_for(lambda: _whole(pool, "time"), "it goes on", jobs)
     assert _restarts(pool, "time") == {"0", "1"}
     assert not _errors(pool, "time")
-    wait_for(lambda: not pool.cluster.call("squeue", "-h"), "the job ends")
+    jobs.wait()
 
 
 def test_a_batch_job_needs_nothing_of_the_environment(pool: Pool) -> None:
@@ -94,7 +97,7 @@ def test_a_batch_job_needs_nothing_of_the_environment(pool: Pool) -> None:
     submit = "source env.sh; rollpool submit exported --nodes 2 --mode sbatch"
     code, out = pool.shell(submit, SBATCH_EXPORT="NONE")
     assert code == 0, out
-    wait_for(lambda: not pool.cluster.call("squeue", "-h"), "the job ends")
+    Jobs(pool, "exported").wait()
     (log,) = pool.paths("exported").logs.glob("slurm-*.out")
     assert _whole(pool, "exported"), log.read_text()
 
@@ -112,8 +115,9 @@ def test_a_time_limit_below_an_episode_ends_the_requeueing(pool: Pool) -> None:
     submit = "source env.sh; rollpool submit barren --nodes 1 --mode requeue --time 1"
     code, out = pool.shell(f"{submit} --slurm=--comment='it'\\''s # one'", POINTSIM_STEP_S="100")
     assert code == 0, out
-    assert "Comment=it's # one" in pool.cluster.call("scontrol", "show", "job", _job(pool))
-    wait_for(lambda: not pool.cluster.call("squeue", "-h"), "it gives up")
+    jobs = Jobs(pool, "barren")
+    assert "Comment=it's # one" in pool.cluster.call("scontrol", "show", "job", jobs.id)
+    jobs.wait()
     (log,) = pool.paths("barren").logs.glob("slurm-*.out")
     assert "not requeued: no episode ends within the time limit" in log.read_text()
     assert _restarts(pool, "barren") == {"0", "1"} and not pool.rows("barren")

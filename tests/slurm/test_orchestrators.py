@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.slurm.conftest import Pool, wait_for
+from tests.slurm.conftest import Pool
+from tests.waiting import DEADLINE_S, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -14,16 +15,20 @@ CONFIGS = ("clean", "d6", "d15")
 
 
 def test_a_sweep_survives_its_own_death(pool: Pool) -> None:
-    queue = pool.queue("never_succeed", configs=" ".join(CONFIGS))
+    queue = pool.queue("never_succeed", configs="clean d15")
+    pool.queue("never_succeed", configs="d6", seeds=range(3, 5))
+    pool.gate.close(passing=2)
     sweep = f"exec bash orchestrators/sweep.sh night {' '.join(CONFIGS)} -- --nodes 2 --gres gpu:1"
-    env = {"QUEUE": queue, "EVAL_TEST_NUM": "2", "POINTSIM_STEP_S": "0.02"}
+    env = {"QUEUE": queue, "EVAL_TEST_NUM": "2"}
     first = pool.start(sweep, **env)
-    wait_for(lambda: pool.paths("night_d6").root.exists() and pool.rows("night_d6"), "d6 begins")
+    wait_for(lambda: pool.held("night_d6"), "a node is in an episode of d6", first)
     first.kill()
-    first.communicate()
+    first.wait()
     before = pool.rows("night_clean")
+    pool.gate.open()
     code, out = pool.shell(sweep, **env)
     assert code == 0, out
+    first.communicate(timeout=DEADLINE_S)
     assert pool.rows("night_clean") == before
     assert len(before) == 4
     for config in CONFIGS:
@@ -58,9 +63,13 @@ def test_models_in_parallel_share_a_pool(pool: Pool) -> None:
         "bash orchestrators/parallel_models.sh duel "
         "expert:POLICY_NAME=expert random:POLICY_NAME=random,EVAL_RETRIES=1 -- --gres gpu:1"
     )
-    env = {"QUEUE": queue, "POOL_NODES": "2", "EVAL_TEST_NUM": "5", "POINTSIM_STEP_S": "0.05"}
-    code, out = pool.shell(command, **env)
-    assert code == 0, out
+    env = {"QUEUE": queue, "POOL_NODES": "2", "EVAL_TEST_NUM": "5"}
+    pool.gate.close()
+    driver = pool.start(command, **env)
+    wait_for(lambda: len(pool.held("duel_expert")) > 1, "two nodes are in episodes", driver)
+    pool.gate.open()
+    out, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 0, out
     for label in ("expert", "random"):
         rows = pool.rows(f"duel_{label}")
         assert len(rows) == 10 and {row.policy for row in rows} == {label}

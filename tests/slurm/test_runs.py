@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from harness.foundations.records import Row
-from tests.slurm.conftest import BLOCK, DEADLINE_S, Pool, wait_for
+from tests.slurm.conftest import BLOCK, Pool
+from tests.waiting import DEADLINE_S, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +59,9 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
 
 
 def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
+    pool.gate.close()
     pool.make("pins", "never_succeed")
-    block = pool.start(BLOCK.format(run="pins", nodes=2, gpus=2), POINTSIM_STEP_S="0.1")
+    block = pool.start(BLOCK.format(run="pins", nodes=2, gpus=2))
     seen: set[tuple[str, ...]] = set()
     names = ("SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES", "MUJOCO_EGL_DEVICE_ID", "EVAL_THREADS")
 
@@ -73,7 +75,8 @@ def test_two_gpus_a_node_give_two_pinned_workers(pool: Pool) -> None:
                         seen.add(tuple(environ[name] for name in names))
         return len(seen)
 
-    wait_for(lambda: simulators() >= 4, "four simulators")
+    wait_for(lambda: simulators() >= 4, "four simulators", block)
+    pool.gate.open()
     out, _ = block.communicate(timeout=DEADLINE_S)
     assert block.returncode == 0, out
     assert seen == {(node, gpu, gpu, "1") for node in ("n1", "n2") for gpu in ("0", "1")}
@@ -125,14 +128,16 @@ def test_a_run_without_a_queue_is_refused_on_every_node(pool: Pool) -> None:
 
 
 def test_jobs_of_an_array_join_late(pool: Pool) -> None:
+    pool.gate.close()
     pool.make("late", "never_succeed")
-    slow = {"POINTSIM_STEP_S": "0.05"}
-    first = pool.start(BLOCK.format(run="late", nodes=1, gpus=1), **slow)
-    wait_for(lambda: pool.rows("late"), "the first row")
+    first = pool.start(BLOCK.format(run="late", nodes=1, gpus=1))
+    wait_for(lambda: pool.held("late"), "the first node is in an episode", first)
     code, out = pool.shell(
-        "source env.sh; rollpool submit late --mode array --nodes 3 --gres gpu:1", **slow
+        "source env.sh; rollpool submit late --mode array --nodes 3 --gres gpu:1"
     )
     assert code == 0 and "Submitted batch job" in out, out
+    wait_for(lambda: len(pool.held("late")) > 1, "another one joins", first)
+    pool.gate.open()
     out, _ = first.communicate(timeout=DEADLINE_S)
     assert first.returncode == 0, out
     assert len(pool.rows("late")) == 12

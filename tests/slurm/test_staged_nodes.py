@@ -10,7 +10,8 @@ import venv
 
 import pytest
 
-from tests.slurm.conftest import BLOCK, DEADLINE_S, Pool, wait_for
+from tests.slurm.conftest import BLOCK, Pool
+from tests.waiting import DEADLINE_S, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -90,10 +91,7 @@ def test_a_node_is_powered_off_while_it_stages(pool: Pool, staged: dict[str, str
     local = pool.cluster.disk("n2") / "dxvla_local"
     try:
         block = pool.start(BLOCK.format(run="dark", nodes=2, gpus=0), **staged)
-        wait_for(
-            lambda: list(local.glob("assets/*.partial")) or block.poll() is not None,
-            "n2 copies the meshes",
-        )
+        wait_for(lambda: list(local.glob("assets/*.partial")), "n2 copies the meshes", block)
         pool.cluster.kill_node("n2")
         assert not list(local.glob("assets/*.json"))
         out, _ = block.communicate(timeout=DEADLINE_S)
