@@ -9,9 +9,9 @@ import pytest
 import sapien
 
 from harness.simulators.tabletop import scenes
+from harness.simulators.tabletop.actions import ee6d
 from harness.simulators.tabletop.bodies import Placed
 from harness.simulators.tabletop.collisions import CollisionMeter
-from harness.simulators.tabletop.robot import ee6d
 from harness.simulators.tabletop.things import block
 from harness.simulators.tabletop.world import World
 

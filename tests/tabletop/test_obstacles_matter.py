@@ -6,14 +6,14 @@ import pytest
 
 from tests.tabletop.scene_suite import begin, play
 
-skills = pytest.importorskip("harness.simulators.tabletop.skills")
+hands = pytest.importorskip("harness.simulators.tabletop.hands")
 
 SEEDS = (40000, 40001)
 
 
 @pytest.mark.slow
 def test_a_hand_that_ignores_obstacles_collides_more_often_than_not(sim, monkeypatch):
-    monkeypatch.setattr(skills, "_highest", lambda world, *rest: world.table_height)
+    monkeypatch.setattr(hands, "_highest", lambda world, *rest: world.table_height)
     collided = []
     for scene, task in sim.cells():
         for seed in SEEDS:

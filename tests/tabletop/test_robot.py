@@ -9,7 +9,8 @@ import sapien
 from harness.errors import RollpoolError
 from harness.rotations import quaternion_from_matrix
 from harness.simulators.tabletop import scenes
-from harness.simulators.tabletop.robot import arm_kinematics, ee6d
+from harness.simulators.tabletop.actions import ee6d
+from harness.simulators.tabletop.arm_body import arm_kinematics
 from harness.simulators.tabletop.world import World
 
 DOWN = [0.0, 0.0, 1.0, 0.0]

@@ -18,10 +18,11 @@ import sapien
 from harness.errors import RollpoolError
 from harness.simulators import contract
 from harness.simulators.tabletop import configs, instructions, scenes, tasks
+from harness.simulators.tabletop.actions import ACTION_WIDTHS
+from harness.simulators.tabletop.arm_body import TCP_DISTANCE
 from harness.simulators.tabletop.collisions import CollisionMeter
 from harness.simulators.tabletop.expert import follow
 from harness.simulators.tabletop.layout import generator, lay_out
-from harness.simulators.tabletop.robot import ACTION_WIDTHS, TCP_DISTANCE
 from harness.simulators.tabletop.task import Task
 from harness.simulators.tabletop.world import PHYSICS_HZ, SUBSTEPS, World
 

@@ -15,7 +15,8 @@ import numpy as np
 import sapien
 
 from harness.rotations import quaternion_from_rotation_vector, rotation_vector
-from harness.simulators.tabletop.robot import CONTROL_HZ, Robot, ee6d
+from harness.simulators.tabletop.actions import ee6d
+from harness.simulators.tabletop.robot import CONTROL_HZ, Robot
 
 TRAVEL, CAREFUL, SLOW = 0.38, 0.20, 0.10  # metres a second
 _TURN_RATE = 1.6  # radians a second

@@ -12,8 +12,8 @@ A task is one short class in ``tasks/<scene>.py`` (``tasks/study.py`` is the exa
    cheap tests first; require that the thing is released and at rest where that is what one means;
 4. ``plan(world)``: the expert's waypoints **from the current state**, whoever brought it about:
    leave out what is already done (``world.holder(name)``, ``world.joint(name)``), and when
-   everything is done return ``[]``. Compose ``skills``; they skip their own finished stages and
-   avoid obstacles;
+   everything is done return ``[]``. Compose ``skills`` from poses of ``hands``; they skip their own
+   finished stages and avoid obstacles;
 5. if a hand needs more room than above the things themselves (the corridor of a push, the swing
    of a door), return ``keep_clear()`` zones; ``route()`` is the way of the hands that obstacles
    gather on;

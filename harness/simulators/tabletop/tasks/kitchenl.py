@@ -8,7 +8,7 @@ import math
 import numpy as np
 import sapien
 
-from harness.simulators.tabletop import skills
+from harness.simulators.tabletop import hands, skills
 from harness.simulators.tabletop.bodies import Zone
 from harness.simulators.tabletop.expert import Waypoint
 from harness.simulators.tabletop.robot import BASE_X, BASE_Y
@@ -57,7 +57,7 @@ class OpenCabinetDoor(Task):
     def plan(self, world: World) -> list[Waypoint]:
         if self.success(world):
             return []
-        shut = world.base_pose("cabinet") * skills.pointing_down(np.array(self._handle))
+        shut = world.base_pose("cabinet") * hands.pointing_down(np.array(self._handle))
         grasp = skills.along_joint(world, "cabinet", world.joint("cabinet")) * shut
         side = "left" if self.place_of("cabinet").xy[1] > 0 else "right"
         return skills.pull(world, side, "cabinet", grasp, self._PULL, steps=4, opening=0.6)
@@ -98,11 +98,11 @@ class PutAppleInBowl(Task):
     def plan(self, world: World) -> list[Waypoint]:
         apple_at, bowl_at = world.pose("apple"), world.pose("bowl")
         middle = (apple_at * sapien.Pose([0, 0, APPLE])).p
-        side = world.holder("apple") or skills.reaching_arm(middle, bowl_at.p)
+        side = world.holder("apple") or hands.reaching_arm(middle, bowl_at.p)
         off = middle - bowl_at.p
         if math.hypot(off[0], off[1]) < 0.6 * BOWL_RIM and not world.touched("apple"):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        grasp = skills.pointing_down(middle)
+        grasp = hands.pointing_down(middle)
         goal = sapien.Pose(bowl_at.p + [0, 0, 0.035], apple_at.q)
         return [
             *skills.pick(world, side, "apple", grasp),
@@ -149,16 +149,16 @@ class PourBeansIntoPot(Task):
         if self.success(world):
             return []
         cup_at, pot_at = world.pose("cup"), world.pose("pot").p
-        side = world.holder("cup") or skills.reaching_arm(cup_at.p, pot_at)
+        side = world.holder("cup") or hands.reaching_arm(cup_at.p, pot_at)
         yaw = self._outwards(side, float(pot_at[0]), float(pot_at[1]))
         ahead = np.array([math.cos(yaw), math.sin(yaw), 0.0])
         over = sapien.Pose(pot_at + self._SHORT * ahead + [0, 0, self._ABOVE], turned(yaw))
         if world.holds(side, "cup"):
             axis = np.array([math.sin(yaw), -math.cos(yaw), 0.0])
             return skills.tip(world, side, "cup", over, self._TILT, axis=axis)
-        grasp = skills.pointing_down((cup_at * sapien.Pose([0, 0, self._GRIP])).p)
-        up = skills.shifted(grasp, np.array([0, 0, 0.08]))
-        return [*skills.pick(world, side, "cup", grasp), skills.move(side, up, 0.0)]
+        grasp = hands.pointing_down((cup_at * sapien.Pose([0, 0, self._GRIP])).p)
+        up = hands.shifted(grasp, np.array([0, 0, 0.08]))
+        return [*skills.pick(world, side, "cup", grasp), hands.move(side, up, 0.0)]
 
     @staticmethod
     def _outwards(side: str, x: float, y: float) -> float:
@@ -199,8 +199,8 @@ class SlidePanToBurner(Task):
         if self.success(world):
             return []
         goal = world.pose("burner").p
-        side = skills.reaching_arm(world.pose("pan").p, goal)
-        return skills.push(world, side, "pan", goal, reach=self._CHORD, height=skills.FLOOR)
+        side = hands.reaching_arm(world.pose("pan").p, goal)
+        return skills.push(world, side, "pan", goal, reach=self._CHORD, height=hands.FLOOR)
 
     def _behind(self) -> tuple[float, float]:
         """Where the hand comes down to push."""

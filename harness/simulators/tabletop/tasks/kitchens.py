@@ -10,10 +10,10 @@ import math
 import numpy as np
 import sapien
 
-from harness.simulators.tabletop import skills
+from harness.simulators.tabletop import hands, skills
+from harness.simulators.tabletop.arm_body import FINGER_TIP
 from harness.simulators.tabletop.bodies import Zone
 from harness.simulators.tabletop.expert import Waypoint
-from harness.simulators.tabletop.robot import FINGER_TIP
 from harness.simulators.tabletop.task import Task
 from harness.simulators.tabletop.tasks.kitchens_things import mat, microwave, plate
 from harness.simulators.tabletop.things import can
@@ -72,10 +72,10 @@ class StackCans(_InKitchen):
 
     def plan(self, world: World) -> list[Waypoint]:
         red, yellow = world.pose("red_can").p, world.pose("yellow_can").p
-        side = world.holder("red_can") or skills.reaching_arm(red, yellow)
+        side = world.holder("red_can") or hands.reaching_arm(red, yellow)
         if self._on_top(world) and not world.holds(side, "red_can"):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        grasp = skills.pointing_down(red + [0, 0, self._GRIP])
+        grasp = hands.pointing_down(red + [0, 0, self._GRIP])
         goal = sapien.Pose(yellow + [0, 0, self._TALL + 0.002], world.pose("red_can").q)
         return [
             *skills.pick(world, side, "red_can", grasp),
@@ -107,7 +107,7 @@ class PressMicrowaveButton(_InKitchen):
             return []
         oven = self.place_of("microwave")
         button = world.base_pose("microwave") * sapien.Pose(self.button)
-        face = skills.pointing(button.p, oven.yaw, self._TILT)
+        face = hands.pointing(button.p, oven.yaw, self._TILT)
         contact = face * sapien.Pose([0, 0, -FINGER_TIP])
         side = "left" if oven.xy[1] < 0 else "right"
         return skills.press_along(world, side, contact, _TRAVEL)
@@ -153,7 +153,7 @@ class SlidePlateToMat(_InKitchen):
             return []
         mat_at = world.pose("mat").p
         side = "left" if self.place_of("plate").xy[1] > 0 else "right"
-        return skills.push(world, side, "plate", mat_at, reach=self._REACH, height=skills.FLOOR)
+        return skills.push(world, side, "plate", mat_at, reach=self._REACH, height=hands.FLOOR)
 
     def _behind(self) -> tuple[float, float]:
         """Where the hand comes down to push."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import sapien
 
-from harness.simulators.tabletop import skills
+from harness.simulators.tabletop import hands, skills
 from harness.simulators.tabletop.bodies import Body, Part, Zone
 from harness.simulators.tabletop.expert import Waypoint
 from harness.simulators.tabletop.task import Task
@@ -40,7 +40,7 @@ class OpenDrawer(Task):
     def plan(self, world: World) -> list[Waypoint]:
         if self.success(world):
             return []
-        shut = world.base_pose("drawer") * skills.pointing_down(np.array(self._HANDLE), math.pi / 2)
+        shut = world.base_pose("drawer") * hands.pointing_down(np.array(self._HANDLE), math.pi / 2)
         grasp = skills.along_joint(world, "drawer", world.joint("drawer")) * shut
         side = "left" if self.place_of("drawer").xy[1] > 0 else "right"
         return skills.pull(world, side, "drawer", grasp, self._PULL, steps=1, opening=self._OPENING)
@@ -91,10 +91,10 @@ class PutPenInHolder(Task):
 
     def plan(self, world: World) -> list[Waypoint]:
         pen_at, holder_at = world.pose("pen"), world.pose("holder")
-        side = world.holder("pen") or skills.reaching_arm(pen_at.p, holder_at.p)
+        side = world.holder("pen") or hands.reaching_arm(pen_at.p, holder_at.p)
         if self.success(world):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        grasp = skills.pointing_down((pen_at * sapien.Pose([0, 0, self._GRIP])).p)
+        grasp = hands.pointing_down((pen_at * sapien.Pose([0, 0, self._GRIP])).p)
         goal = sapien.Pose(holder_at.p + np.array([0, 0, 0.012]))
         return [
             *skills.pick(world, side, "pen", grasp, opening=0.7),
@@ -149,12 +149,12 @@ class HandOverStapler(Task):
         if world.holds(taker, "stapler") or sign * stapler_at.p[1] < 0.0:
             return self._lay_down(world, taker, -sign)
         grasp = stapler_at * self._grip(sign)
-        up = skills.shifted(grasp, np.array([0, 0, 0.08]))
-        return [*skills.pick(world, giver, "stapler", grasp), skills.move(giver, up, 0.0)]
+        up = hands.shifted(grasp, np.array([0, 0, 0.08]))
+        return [*skills.pick(world, giver, "stapler", grasp), hands.move(giver, up, 0.0)]
 
     def _grip(self, end: float) -> sapien.Pose:
         """The TCP, in the stapler's frame, of a hand about the half towards ``end`` * y."""
-        return skills.pointing_down(np.array([0.0, end * self._HOLD, 0.032]), -end * math.pi / 2)
+        return hands.pointing_down(np.array([0.0, end * self._HOLD, 0.032]), -end * math.pi / 2)
 
     def _lay_down(self, world: World, side: str, end: float) -> list[Waypoint]:
         """From wherever it is into the tray, lengthwise, the hand at home's angle."""
@@ -195,12 +195,12 @@ class StackBlocks(Task):
 
     def plan(self, world: World) -> list[Waypoint]:
         red, blue = world.pose("red_block"), world.pose("blue_block")
-        side = world.holder("red_block") or skills.reaching_arm(red.p, blue.p)
+        side = world.holder("red_block") or hands.reaching_arm(red.p, blue.p)
         if self.success(world):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        yaw = skills.like_yaw(float(red.rpy[2]), math.pi / 2)
-        grasp = skills.pointing_down(red.p + np.array([0, 0, 0.030]), yaw)
-        turn = skills.like_yaw(float(blue.rpy[2] - red.rpy[2]), math.pi / 2)
+        yaw = hands.like_yaw(float(red.rpy[2]), math.pi / 2)
+        grasp = hands.pointing_down(red.p + np.array([0, 0, 0.030]), yaw)
+        turn = hands.like_yaw(float(blue.rpy[2] - red.rpy[2]), math.pi / 2)
         goal = sapien.Pose(blue.p + np.array([0, 0, 2 * self._HALF + 0.002]), turned(turn))
         return [
             *skills.pick(world, side, "red_block", grasp),

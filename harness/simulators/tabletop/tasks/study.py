@@ -7,7 +7,7 @@ import math
 import numpy as np
 import sapien
 
-from harness.simulators.tabletop import skills
+from harness.simulators.tabletop import hands, skills
 from harness.simulators.tabletop.bodies import Mechanism, Part, Zone
 from harness.simulators.tabletop.expert import Waypoint
 from harness.simulators.tabletop.task import Task
@@ -39,11 +39,11 @@ class PutCupInBox(Task):
 
     def plan(self, world: World) -> list[Waypoint]:
         cup_at, box = world.pose("cup"), world.pose("box")
-        side = world.holder("cup") or skills.reaching_arm(cup_at.p, box.p)
+        side = world.holder("cup") or hands.reaching_arm(cup_at.p, box.p)
         inside = (box.inv() * cup_at).p
         if max(abs(inside[0]), abs(inside[1])) < self._HALF - 0.02 and not world.touched("cup"):
             return skills.retreat(world.robot.arms[side].commanded_tcp(), side)
-        grasp = skills.pointing_down(cup_at.p + [0, 0, 0.058])
+        grasp = hands.pointing_down(cup_at.p + [0, 0, 0.058])
         goal = sapien.Pose(box.p + [0, 0, 0.014], cup_at.q)
         return [
             *skills.pick(world, side, "cup", grasp),
@@ -85,7 +85,7 @@ class PressBell(Task):
         if self.success(world):
             return []
         top = world.base_pose("bell").p + [0, 0, self._TOP]
-        return skills.press(world, skills.reaching_arm(top), top, self._TRAVEL)
+        return skills.press(world, hands.reaching_arm(top), top, self._TRAVEL)
 
 
 class PushBookToMark(Task):
@@ -117,8 +117,8 @@ class PushBookToMark(Task):
         if self.success(world):
             return []
         book_at, mark_at = world.pose("book").p, world.pose("mark").p
-        side = skills.reaching_arm(book_at, mark_at)
-        return skills.push(world, side, "book", mark_at, reach=self._HALF[0], height=skills.FLOOR)
+        side = hands.reaching_arm(book_at, mark_at)
+        return skills.push(world, side, "book", mark_at, reach=self._HALF[0], height=hands.FLOOR)
 
     def _behind(self) -> tuple[float, float]:
         """Where the hand comes down to push."""
