@@ -21,6 +21,7 @@ from harness.policies.adapt import Adapted
 from harness.policies.wrappers import wrap
 from harness.wire import ConnectionLost, DeadlinePassed, ProtocolError, RemoteError, connect
 from tests.model_server.serving import DECLARED, client, episode, observation, serving
+from tests.waiting import wait_for
 
 
 class Counts:
@@ -270,9 +271,7 @@ def test_a_client_sees_that_the_server_closed(monkeypatch: pytest.MonkeyPatch) -
         assert not model.gone()
         monkeypatch.setattr(Conversation, "IDLE_S", 0.01)
         assert model.infer(0, observation(), None, None)[0][0, 0] == 1
-        end = time.monotonic() + 10
-        while not model.gone():
-            assert time.monotonic() < end
+        wait_for(model.gone, "the server closes an idle connection")
         model.close()
 
 

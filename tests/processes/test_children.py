@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,15 +15,9 @@ import pytest
 
 from harness.errors import RollpoolError
 from harness.workers import children
+from tests.waiting import wait_for
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
-
-
-def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.005)
 
 
 def running(pid: int) -> bool:
@@ -56,7 +49,7 @@ def said(tmp_path: Path, word: str) -> Callable[[], bool]:
 
 def test_it_ends_at_term_and_is_reaped(spawn: Spawn, tmp_path: Path) -> None:
     proc = spawn("import time; print('up'); time.sleep(600)")
-    eventually(said(tmp_path, "up"))
+    wait_for(said(tmp_path, "up"), "it is up")
     assert children.end(proc, 10) == -signal.SIGTERM
     assert not Path(f"/proc/{proc.pid}").exists()
     assert children.end(proc, 10) == -signal.SIGTERM
@@ -68,7 +61,7 @@ def test_its_end_is_seen_where_the_parent_was_started_deaf_to_it(
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         proc = spawn("raise SystemExit(3)")
-        eventually(lambda: children.exited(proc))
+        wait_for(lambda: children.exited(proc), "it ends")
         assert children.end(proc) == 3
     finally:
         signal.signal(signal.SIGCHLD, before)
@@ -78,7 +71,7 @@ def test_deaf_to_term_it_is_killed(spawn: Spawn, tmp_path: Path) -> None:
     proc = spawn(
         "import signal, time; signal.signal(15, signal.SIG_IGN); print('up'); time.sleep(600)"
     )
-    eventually(said(tmp_path, "up"))
+    wait_for(said(tmp_path, "up"), "it is up")
     assert children.end(proc, 0.05) == -signal.SIGKILL
 
 
@@ -95,13 +88,13 @@ def test_its_own_children_end_with_it(spawn: Spawn, tmp_path: Path, ends_first: 
         """,
         str(ends_first),
     )
-    eventually(said(tmp_path, "up"))
+    wait_for(said(tmp_path, "up"), "it is up")
     grandchild = int(next(line for line in children.last_lines(tmp_path / "log") if line != "up"))
     if ends_first:
-        eventually(lambda: children.exited(proc))
+        wait_for(lambda: children.exited(proc), "it ends")
     assert running(grandchild)
     children.end(proc, 0.2)
-    eventually(lambda: not running(grandchild))
+    wait_for(lambda: not running(grandchild), "it ends, too")
 
 
 def test_the_kernel_kills_it_with_its_parent(tmp_path: Path) -> None:
@@ -123,11 +116,11 @@ def test_the_kernel_kills_it_with_its_parent(tmp_path: Path) -> None:
         ],
         env=children.environment(),
     )
-    eventually(lambda: bool(children.last_lines(tmp_path / "log")))
+    wait_for(lambda: children.last_lines(tmp_path / "log"), "it says something")
     child = int(children.last_lines(tmp_path / "log")[0])
     parent.kill()
     parent.wait()
-    eventually(lambda: not running(child))
+    wait_for(lambda: not running(child), "it ends, too")
 
 
 def test_what_its_children_started_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
@@ -146,12 +139,12 @@ def test_what_its_children_started_ends_with_a_parent_that_is_killed(tmp_path: P
         [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "log")],
         env=children.environment(),
     )
-    eventually(lambda: bool(children.last_lines(tmp_path / "log")))
+    wait_for(lambda: children.last_lines(tmp_path / "log"), "it says something")
     grandchild = int(children.last_lines(tmp_path / "log")[0])
     assert running(grandchild)
     parent.kill()
     parent.wait()
-    eventually(lambda: not running(grandchild))
+    wait_for(lambda: not running(grandchild), "it ends, too")
 
 
 def test_it_reads_nothing_and_inherits_only_what_it_is_given(spawn: Spawn, tmp_path: Path) -> None:
@@ -166,7 +159,7 @@ def test_it_reads_nothing_and_inherits_only_what_it_is_given(spawn: Spawn, tmp_p
             print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1])
             """
         )
-        eventually(lambda: children.exited(proc))
+        wait_for(lambda: children.exited(proc), "it ends")
     finally:
         os.close(held)
     assert children.last_lines(tmp_path / "log") == ["''", "[0, 1, 2]"]
@@ -225,6 +218,6 @@ def test_a_module_is_this_checkouts_wherever_it_is_started(
     for name, words in (("harness.rotations", []), ("mine", ["mine ['a', '--b']"])):
         argv = children.module(sys.executable, name, "a", "--b")
         proc = children.spawn(argv, tmp_path / "log", children.environment())
-        eventually(lambda proc=proc: children.exited(proc))
+        wait_for(lambda proc=proc: children.exited(proc), "it ends")
         assert children.end(proc) == 0
         assert children.last_lines(tmp_path / "log") == words

@@ -18,6 +18,7 @@ from harness.paths import RunPaths
 from harness.runs import servers
 from harness.workers.remote_server import Choice, RemoteServer
 from tests.model_server.serving import client, serving
+from tests.waiting import wait_for
 
 DEADLINE_S = 20.0
 IDENTITY = {"policy": "test", "checkpoint": None, "settings_hash": "h"}
@@ -64,11 +65,12 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
 
 def found(link: RemoteServer) -> str:
     """The name of the server that it has come to."""
-    end = time.monotonic() + DEADLINE_S
-    while not link.alive():
-        assert time.monotonic() < end, "it finds none"
+
+    def come() -> bool:
         link.start(None)  # type: ignore[arg-type]
-        time.sleep(0.005)
+        return link.alive()
+
+    wait_for(lambda: link.alive() or come(), "it finds a server")
     name: str = link.address()["expect"]["server"]
     return name
 
