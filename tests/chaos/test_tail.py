@@ -20,7 +20,8 @@ WORKERS = 4
 def test_four_workers_share_the_long_episodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Log-normal episodes of 0.3 s in the median and up to 6 s, in four cells."""
+    """Log-normal episodes of 0.3 s in the median and up to 6 s, in four cells; on a busy machine
+    they take longer, and so does the least."""
     run = ScriptedRun(tmp_path, "tail", 30.0, 30)
     subprocess.run(
         [sys.executable, "-m", "tests.chaos.node", str(tmp_path), "tail", "--logs", str(tmp_path),
@@ -31,7 +32,7 @@ def test_four_workers_share_the_long_episodes(
     rows = list(read_rows(run.paths.results))
     assert len(rows) == len(CELLS) * 30
     took = max(row.finished for row in rows) - min(row.started for row in rows)
-    seconds = [row.wall_s or 0.0 for row in rows]
+    seconds = [row.finished - row.started for row in rows]
     least = max(sum(seconds) / WORKERS, max(seconds))
     with capsys.disabled():
         print(f"[{took:.1f} s, at least {least:.1f}: {took / least:.2f}; {os.cpu_count()} cpus]")

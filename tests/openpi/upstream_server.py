@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class Policy(BasePolicy):
         verb, _, rest = obs["prompt"].partition(" ")
         if verb == "raise":
             raise ValueError(rest)
-        if verb == "sleep":
-            time.sleep(float(rest))
+        while verb == "await" and not Path(rest).exists():
+            time.sleep(0.01)
         if verb == "forget":
             return {"states": np.zeros(1)}
         row = [*obs["observation/state"][:4], *image.shape[:2], image.max()]
