@@ -208,6 +208,19 @@ def taken(sim: Simulator, action: np.ndarray, kind: str) -> np.ndarray:
     return space.clip(values)
 
 
+def require_cell(sim: Simulator, scene: str, task: str, task_config: str) -> None:
+    """Raises ``RollpoolError`` unless the simulator has this cell; for ``seal``."""
+    asked = f"episode {scene}/{task}/{task_config}"
+    if (scene, task) not in sim.cells():
+        raise RollpoolError(
+            asked, f"no such cell in {sim.name}", "pick one of `rollpool list tasks`"
+        )
+    if task_config not in (known := list(sim.task_configs(scene))):
+        raise RollpoolError(
+            asked, f"{scene} has no such configuration", f"pick one of: {', '.join(known)}"
+        )
+
+
 def require_camera(sim: Simulator, camera: str) -> None:
     """Raises ``RollpoolError`` unless the simulator has this camera."""
     if camera not in sim.cameras:

@@ -36,6 +36,7 @@ from harness.simulators.contract import (
     Score,
     Simulator,
     require_camera,
+    require_cell,
     taken,
 )
 
@@ -91,11 +92,7 @@ class MetaWorld(Simulator):
         return STEP_LIMIT
 
     def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
-        if scene != SCENE or task not in self._experts or task_config != CONFIG:
-            raise RollpoolError(
-                f"episode {scene}/{task}/{task_config}", "Meta-World has no such cell",
-                f"use scene {SCENE}, a task of `rollpool list tasks` and {CONFIG}",
-            )  # fmt: skip
+        require_cell(self, scene, task, task_config)
         return {
             "instruction": task.rpartition("-v")[0].replace("-", " "),
             "reset": {"vector": self._draw(task, seed)},

@@ -49,6 +49,8 @@ from harness.simulators.contract import (
     Observation,
     Score,
     Simulator,
+    require_camera,
+    require_cell,
 )
 from tests.fakes.gate import Gate
 
@@ -106,10 +108,7 @@ class PointSim(Simulator):
         return STEP_LIMIT
 
     def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
-        if (scene, task) not in self.cells() or task_config not in self.task_configs(scene):
-            raise RollpoolError(
-                f"episode {scene}/{task}/{task_config}", "no such cell in pointsim", "list cells()"
-            )
+        require_cell(self, scene, task, task_config)
         if task == "raise_in_seal":
             raise RuntimeError("pointsim was asked to raise in seal")
         goal = np.random.default_rng([seed, 1]).uniform(0.4, 0.9, 2).round(6).tolist()
@@ -202,8 +201,7 @@ class PointSim(Simulator):
         return bool(np.hypot(*(self._arms[:2] - self._goal)) < REACHED)
 
     def _picture(self, camera: str, height: int, width: int) -> np.ndarray:
-        if camera not in self.cameras:
-            raise RollpoolError(f"camera {camera!r}", "pointsim has no such camera", "see cameras")
+        require_camera(self, camera)
         picture = np.full((height, width, 3), 40 + 40 * CAMERAS.index(camera), np.uint8)
         for (x, y), colour in ((self._goal, (0, 160, 0)), (self._arms[:2], (200, 30, 30))):
             row, column = int(np.clip(y, 0, 0.99) * height), int(np.clip(x, 0, 0.99) * width)

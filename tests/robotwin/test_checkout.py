@@ -121,7 +121,7 @@ def test_the_environment_stands_in_for_the_configuration(monkeypatch: pytest.Mon
 
 
 def test_a_cell_that_is_not_there_is_refused_with_what_is(robopro: RoboTwin) -> None:
-    with pytest.raises(RollpoolError, match="no such task in the checkout"):
+    with pytest.raises(RollpoolError, match="no such cell in robotwin"):
         robopro.seal("office", "put_cup_in_box", "bench_demo_office_clean", 1)
     with pytest.raises(RollpoolError, match="pick one of: bench_compositional_full_d6"):
         robopro.seal("study", "put_cup_in_box", "bench_demo_office_clean", 1)

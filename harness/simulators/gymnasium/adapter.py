@@ -31,6 +31,7 @@ from harness.simulators.contract import (
     Score,
     Simulator,
     require_camera,
+    require_cell,
     taken,
 )
 from harness.simulators.gymnasium import fingerprint
@@ -85,11 +86,7 @@ class Gymnasium(Simulator):
         return int(limit)
 
     def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
-        if (scene, task) not in self.cells() or task_config != CONFIG:
-            raise RollpoolError(
-                f"episode {scene}/{task}/{task_config}", "the file has no such cell",
-                f"it has {self.cells()} with {CONFIG}",
-            )  # fmt: skip
+        require_cell(self, scene, task, task_config)
         self._begin(task, seed)
         sealed = {
             "instruction": self._sentence(),

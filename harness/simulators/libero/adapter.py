@@ -36,6 +36,7 @@ from harness.simulators.contract import (
     Score,
     Simulator,
     require_camera,
+    require_cell,
     taken,
 )
 from harness.simulators.libero import expert, installation
@@ -112,10 +113,7 @@ class Libero(Simulator):
 
     def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
         """Builds the trial, because its fixtures' poses are known only then."""
-        if task_config != CONFIG:
-            raise RollpoolError(
-                f"task_config {task_config!r} of LIBERO", f"it has {CONFIG!r} alone", "use that"
-            )
+        require_cell(self, scene, task, task_config)
         rng = [self._rng, seed]
         self._begin(scene, task, seed, rng)
         return {

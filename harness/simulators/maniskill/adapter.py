@@ -33,6 +33,7 @@ from harness.simulators.contract import (
     Score,
     Simulator,
     require_camera,
+    require_cell,
     taken,
 )
 from harness.simulators.maniskill import expert
@@ -101,11 +102,7 @@ class ManiSkill(Simulator):
 
     def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
         """Builds the scene: its fingerprint is known only then."""
-        if scene != SCENE or task not in TASKS or task_config not in CONFIGS:
-            raise RollpoolError(
-                f"episode {scene}/{task}/{task_config}", "ManiSkill has no such cell here",
-                f"use scene {SCENE}, a task of `rollpool list tasks`, and {' or '.join(CONFIGS)}",
-            )  # fmt: skip
+        require_cell(self, scene, task, task_config)
         self._build(task, seed)
         return {
             "instruction": TASKS[task].instruction,

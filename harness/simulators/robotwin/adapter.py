@@ -93,7 +93,7 @@ class RoboTwin(contract.Simulator):
         self._release()
         asked = f"seal {scene}/{task}/{task_config} seed {seed}"
         episode = contract.Episode(scene, task, task_config, seed, instruction="")
-        env, measured = self._environments.set_up(asked, episode, measure=True)
+        env, measured = self._set_up(asked, episode, measure=True)
         try:
             found = self._fingerprints.of(env, task, task_config)
             with self._checkout.inside(), guarded(asked):
@@ -116,7 +116,7 @@ class RoboTwin(contract.Simulator):
         asked = f"expert check of {episode.task} seed {episode.seed}"
         env = None
         try:
-            env, _ = self._environments.set_up(asked, episode, measure=False)
+            env, _ = self._set_up(asked, episode, measure=False)
             with self._checkout.inside(), guarded(asked):
                 env.play_once()
                 return bool(env.plan_success and env.check_success())
@@ -143,7 +143,7 @@ class RoboTwin(contract.Simulator):
                 "seal the population again, for a new run",
             )  # fmt: skip
         asked = f"reset {episode.task}/{episode.task_config} seed {episode.seed}"
-        env, measured = self._environments.set_up(asked, episode, measure=True)
+        env, measured = self._set_up(asked, episode, measure=True)
         env.set_instruction(instruction=episode.instruction)
         found = self._fingerprints.of(env, episode.task, episode.task_config)
         pictures = Pictures(self._checkout, env, episode.seed)
@@ -226,6 +226,10 @@ class RoboTwin(contract.Simulator):
         if self._running is None:
             raise RollpoolError("an episode of robotwin", "none is running", "call reset first")
         return self._running
+
+    def _set_up(self, asked: str, episode: contract.Episode, measure: bool) -> tuple[Any, bool]:
+        contract.require_cell(self, episode.scene, episode.task, episode.task_config)
+        return self._environments.set_up(asked, episode, measure)
 
     def _camera(self, name: str, instead: Sequence[str] = ()) -> Mapping[str, Any]:
         if name not in self.cameras:

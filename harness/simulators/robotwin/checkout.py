@@ -79,15 +79,6 @@ class Checkout:
         name = "_bench_eval_step_limit.yml" if self.bench else "_eval_step_limit.yml"
         return int((read_yaml(self.configs / name) or {}).get(task, DEFAULT_STEP_LIMIT))
 
-    def check(self, scene: str, task: str, task_config: str) -> None:
-        """Raises ``RollpoolError`` where the checkout has no such cell."""
-        asked = f"episode {scene}/{task}/{task_config}"
-        if (scene, task) not in self.cells():
-            raise RollpoolError(asked, "no such task in the checkout", "pick one of its cells")
-        if task_config not in self.task_configs(scene):
-            known = ", ".join(self.task_configs(scene))
-            raise RollpoolError(asked, f"no {task_config}.yml for {scene}", f"pick one of: {known}")
-
     def task_class(self, scene: str, task: str) -> type:
         """The task's class; one object of it is one episode."""
         module = self.module(f"bench_envs.{scene}.{task}" if self.bench else f"envs.{task}")

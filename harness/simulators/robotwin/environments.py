@@ -33,10 +33,9 @@ class Environments:
         task that names no targets, and where ``measure`` is False.
 
         Raises:
-            RollpoolError: no such cell, an unstable seed, a machine that cannot render, ...
+            RollpoolError: an unstable seed, a missing file, a machine that cannot render, ...
         """
         checkout = self._checkout
-        checkout.check(episode.scene, episode.task, episode.task_config)
         made = task_arguments(checkout, episode.task, episode.task_config)
         task_class = self._task_class(asked, episode)
         measure = measure and checkout.profile.measures_collisions
