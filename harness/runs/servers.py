@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from harness.foundations.atomic import write_atomic
-from harness.foundations.settings import Settings
 from harness.leases.filesystem import Filesystem
 from harness.paths import RunPaths
 
@@ -64,13 +63,6 @@ def published(paths: RunPaths, role: Role) -> list[Server]:
         if server.role == role:
             found.append(server)
     return found
-
-
-def shares_model(settings: Settings) -> bool:
-    """Whether the model that an episode of a worker is played on may have others meanwhile."""
-    comes = settings["SIM_AS_SERVER"] and not settings["MODEL_AS_CLIENT"]
-    elsewhere = not is_loopback(settings["MODEL_SERVER_HOST"])
-    return bool(comes or elsewhere or settings["SIMS_PER_WORKER"] > 1)
 
 
 def is_loopback(host: str | None) -> bool:

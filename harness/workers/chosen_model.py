@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.errors import RollpoolError
+from harness.foundations.settings import Settings
 from harness.foundations.yaml_files import policy_config
 from harness.runs import servers
 from harness.runs.run import Run
@@ -35,6 +36,13 @@ def links(run: Run, worker: str, clock: Callable[[], float]) -> list[ModelLink]:
         return [OwnServer(run, worker, process(run, worker))] * seats
     choice = Choice(run, worker, clock)
     return [RemoteServer(run, choice) for _ in range(seats)]
+
+
+def shared(settings: Settings) -> bool:
+    """Whether the model that an episode of a worker is played on may have others meanwhile."""
+    comes = settings["SIM_AS_SERVER"] and not settings["MODEL_AS_CLIENT"]
+    elsewhere = not servers.is_loopback(settings["MODEL_SERVER_HOST"])
+    return bool(comes or elsewhere or settings["SIMS_PER_WORKER"] > 1)
 
 
 def process(run: Run, name: str, keeps: bool = False) -> ModelServerProcess:

@@ -16,7 +16,7 @@ from harness.leases.claims import Batch
 from harness.leases.takeover import Lost
 from harness.runs.population import Cell
 from harness.runs.run import Run
-from harness.runs.servers import shares_model
+from harness.workers import chosen_model
 
 #: What an episode may come to by what another one did to the model that both are played on.
 _MAY_BE_ANOTHERS = ("crash", "stall", "timeout", "protocol")
@@ -28,7 +28,7 @@ class Recorder:
     def __init__(self, run: Run, worker: str, host: str) -> None:
         self._run, self._worker, self._host = run, worker, host
         self._metrics: dict[Cell, AppendLog] = {}
-        self._shares_model = shares_model(run.settings)
+        self._shares_model = chosen_model.shared(run.settings)
 
     @property
     def empty(self) -> bool:
