@@ -65,3 +65,21 @@ def test_manifests_of_another_run_need_no_simulator(home: Home) -> None:
     assert "2 cells, 4 episodes" in out
     old = {name: data for name, data in sealed(home, "old").items() if name.endswith(".jsonl")}
     assert old.items() <= sealed(home, "new").items()
+
+
+@pytest.mark.slow
+def test_a_seed_that_cannot_be_sealed_costs_its_cell_alone(home: Home) -> None:
+    queue = home.queue("raise_in_seal", "reach_goal")
+    own = {"TMPDIR": str(home.path)}  # the log that the error names stays
+    code, _, err = home.call("prepare", "holed", "--queue", str(queue), **own)
+    assert code == 2
+    for words in ("seal plane.raise_in_seal.bench_demo_plane_clean", "seed 1: RuntimeError",
+                  "or the task in queue.txt"):  # fmt: skip
+        assert words in err, err
+    before = sealed(home, "holed")
+    assert {name.split(".")[1] for name in before} == {"reach_goal"}
+    in_run = home.path / "runs" / "holed" / "queue.txt"
+    in_run.write_text("".join(in_run.read_text().splitlines(keepends=True)[2:]))
+    code, out, err = home.call("prepare", "holed")
+    assert code == 0, err
+    assert "2 cells, 12 episodes" in out and sealed(home, "holed") == before
