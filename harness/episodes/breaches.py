@@ -64,7 +64,7 @@ def on_the_wire(message: dict[str, Any]) -> Iterator[str]:
     except RollpoolError as error:
         yield f"it cannot be sent: {error}"
         return
-    received = binary.decode(np.frombuffer(payload, np.uint8))
+    received = binary.decode(memoryview(payload))
     for name, array in message.items():
         if received[name].dtype != array.dtype or not np.array_equal(received[name], array):
             yield f"{name} is not the same on the other end of the wire"

@@ -20,7 +20,7 @@ from harness.fronts.backend import Backend, Settings, leave, refuse_strangers, s
 from harness.policies import mapping
 from harness.wire import ConnectionLost, DeadlinePassed, ProtocolError, RemoteError, classic
 from harness.wire.calls import unpacked
-from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, begin_frame, send_frame
+from harness.wire.frames import FRAME_LIMIT, Deadline, Inbox, send_frame
 
 #: A frame that has begun is whole within this; silence between calls is longer, a scene is built.
 FRAME_S, IDLE_S = 60.0, 3600.0
@@ -72,12 +72,12 @@ def converse(sock: socket.socket, settings: Settings) -> None:
         except RollpoolError as error:
             print(f"robotwin-tcp front: {error}", file=sys.stderr, flush=True)
             return
-        methods, memory = Methods(backend, settings.form), Memory()
+        methods, inbox = Methods(backend, settings.form), Inbox(sock)
         try:
             while True:
                 idle = Deadline(IDLE_S, "the next call")
-                payload = begin_frame(sock, memory, FRAME_LIMIT, idle, FRAME_S).whole()
-                reply = classic.dump(answer(methods, payload))
+                inbox.frame(FRAME_LIMIT, idle, FRAME_S)
+                reply = classic.dump(answer(methods, inbox.whole()))
                 send_frame(sock, reply, Deadline(FRAME_S, "the answer"))
         except (ConnectionLost, DeadlinePassed):
             pass  # it left

@@ -31,9 +31,9 @@ class Spool:
 
     def read(self, start: int, size: int) -> Observation:
         """What ``add`` put there."""
-        payload = self._memory.take(size)
+        payload = self._memory.payload(size)
         self._file.seek(start)
-        if self._file.readinto(payload.data) != size:
+        if self._file.readinto(payload) != size:
             raise OSError("the file of what was asked was cut short")
         return binary.decode(payload)
 

@@ -42,7 +42,10 @@ def plain(scalar: np.generic) -> bool | int | float | str:
 
 def raw_bytes(array: np.ndarray) -> memoryview:
     """The bytes of a C-ordered array, not copied."""
-    return array.reshape(-1).view(np.uint8).data
+    try:
+        return array.data.cast("B")
+    except (TypeError, ValueError):  # text, times, foreign byte orders, and arrays of nothing
+        return array.reshape(-1).view(np.uint8).data
 
 
 def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -73,16 +76,14 @@ def _element_type(text: str) -> np.dtype[Any]:
 
 
 def rebuild(
-    buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
+    buffer: bytes | memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
 ) -> np.ndarray:
-    """A read-only view on the bytes of ``buffer`` from ``start`` on. These may be yet to come:
+    """A view on the bytes of a read-only ``buffer`` from ``start`` on. These may be yet to come:
     ``check_text`` when they are there."""
     try:
-        array: np.ndarray = np.ndarray(shape, dtype, buffer, start)
+        return np.ndarray(shape, dtype, buffer, start)
     except (TypeError, ValueError, OverflowError) as error:
         raise malformed(f"an array of shape {shape}") from error
-    array.flags.writeable = False
-    return array
 
 
 def check_text(array: np.ndarray) -> None:
@@ -97,4 +98,12 @@ def check_text(array: np.ndarray) -> None:
 def malformed(found: str) -> ProtocolError:
     return ProtocolError(
         "decode a message", f"malformed: {found}", "check that both sides speak this wire"
+    )
+
+
+def unsendable(found: str) -> ProtocolError:
+    return ProtocolError(
+        "encode a message",
+        f"{found} cannot cross the wire",
+        "send text keys, and values that are JSON or arrays of numbers",
     )

@@ -1,18 +1,20 @@
-"""The binary codec: a JSON header, then the arrays' own bytes.
+"""The binary codec: a layout of the arrays, the message as JSON, then the arrays' own bytes.
 
-Payload: ``RPB3``, 4-byte big-endian header length, the header, then each array on the next multiple
-of 64 bytes from the start of the frame (the payload's length, 4 bytes, comes before it), and so to
-the end. In the header an array is ``{"__array__": [dtype, shape]}``; the arrays' bytes lie in the
-order in which the header names them. Decoded arrays are read-only views on the payload: nothing is
-copied.
+Payload: ``RPB4``, the lengths of layout and message (4 bytes each, big-endian), both of these as
+JSON, then each array on the next multiple of 64 bytes from the start of the frame (the payload's
+length, 4 bytes, comes before it), and so to the end. The layout is ``[[path, dtype, shape], ...]``
+in the order of the arrays' bytes; the message has null in an array's place. So a layout is read
+once: messages of one kind have the same. Decoded arrays are read-only views on the payload:
+nothing is copied.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,118 +25,149 @@ from harness.wire.arrays import (
     parse_spec,
     plain,
     raw_bytes,
-    rebuild,
+    unsendable,
 )
-from harness.wire.errors import ProtocolError
 from harness.wire.frames import ALIGNMENT, padding
 
-MAGIC = b"RPB3"
-_MARK = "__array__"
-_PREFIX = struct.Struct(">4sI")
+MAGIC = b"RPB4"
+_PREFIX = struct.Struct(">4sII")
 _ZEROS = memoryview(bytes(ALIGNMENT))
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=plain)
+_DECODER = json.JSONDecoder()
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+_Path = tuple[str | int, ...]
 
 
 def encode(message: dict[str, Any]) -> list[memoryview]:
     """The parts of the payload, arrays uncopied where they are in C order already."""
-    arrays: list[np.ndarray] = []
-
-    def described(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            arrays.append(checked(value))
-            return {_MARK: [value.dtype.str, value.shape]}
-        if isinstance(value, np.generic):
-            return plain(value)
-        raise TypeError(f"a value of type {type(value).__name__}")
-
+    found: list[tuple[_Path, np.ndarray]] = []
     try:
-        refuse_ambiguous(message, _MARK)
-        header = json.dumps(message, separators=(",", ":"), default=described).encode()
+        text = _ENCODER.encode(_without_arrays(message, (), found)).encode()
+        layout = _described(tuple([(path, array.dtype, array.shape) for path, array in found]))
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
-    end = _PREFIX.size + len(header)
-    start = _PREFIX.pack(MAGIC, len(header)) + header + _ZEROS[: padding(end)]
-    parts, end = [memoryview(start)], len(start)
-    for array in arrays:
-        end += array.nbytes
-        gap = padding(end)
-        parts += (raw_bytes(array), _ZEROS[:gap])
-        end += gap
-    return [part for part in parts if len(part)]
+    start = _PREFIX.pack(MAGIC, len(layout), len(text)) + layout + text
+    parts = [memoryview(start + _ZEROS[: padding(len(start))])]
+    for _, array in found:
+        parts.append(raw_bytes(array))
+        if gap := -array.nbytes % ALIGNMENT:
+            parts.append(_ZEROS[:gap])
+    return parts
 
 
-def decode(payload: np.ndarray, need: Callable[[int], None] = lambda size: None) -> dict[str, Any]:
-    """The message in ``(n,)`` uint8, whose arrays are read-only views on it.
+def _without_arrays(value: Any, path: _Path, found: list[tuple[_Path, np.ndarray]]) -> Any:
+    """``value`` with None in the place of each array; these go to ``found``."""
+    if isinstance(value, np.ndarray):
+        found.append((path, checked(value)))
+        return None
+    if isinstance(value, dict):
+        for key in value:
+            if type(key) is not str and not isinstance(key, str):
+                raise TypeError(f"the key {key!r}")
+        return {
+            key: item if type(item) in _LEAVES else _without_arrays(item, (*path, key), found)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [
+            item if type(item) in _LEAVES else _without_arrays(item, (*path, index), found)
+            for index, item in enumerate(value)
+        ]
+    return value
 
-    ``need(size)`` waits for the first ``size`` bytes of a payload that is on its way: the header is
-    read while the arrays come.
+
+@functools.lru_cache(64)
+def _described(arrays: tuple[tuple[_Path, np.dtype[Any], tuple[int, ...]], ...]) -> bytes:
+    layout = [(path, dtype.str, shape) for path, dtype, shape in arrays]
+    return _ENCODER.encode(layout).encode()
+
+
+def decode(payload: memoryview, need: Callable[[int], None] = lambda size: None) -> dict[str, Any]:
+    """The message in a payload, whose arrays are read-only views on it.
+
+    ``need(size)`` waits for the first ``size`` bytes of a payload that is on its way: layout and
+    message are read while the arrays come.
     """
-    if len(payload) < _PREFIX.size:
+    view = memoryview(payload).toreadonly()
+    if len(view) < _PREFIX.size:
         raise malformed("a payload cut short")
     need(_PREFIX.size)
-    magic, header_size = _PREFIX.unpack(payload[: _PREFIX.size].data)
-    end = _PREFIX.size + header_size
-    if magic != MAGIC or end > len(payload):
-        raise malformed("no RPB3 header")
+    magic, layout_size, text_size = _PREFIX.unpack_from(view)
+    text_start = _PREFIX.size + layout_size
+    end = text_start + text_size
+    if magic != MAGIC or end > len(view):
+        raise malformed("no RPB4 header")
     need(end)
-    views = _Views(payload, end)
-    try:
-        header = str(payload[_PREFIX.size : end].data, "utf-8")
-        message = json.loads(header, object_hook=views.replace)
-    except (ValueError, RecursionError) as error:
-        raise malformed(f"header: {error}") from error
+    layout = _layout(bytes(view[_PREFIX.size : text_start]))
+    start = end + padding(end)
+    if start + layout.size != len(view):
+        raise malformed(f"{len(view)} bytes instead of {start + layout.size}")
+    message = _parsed(view[text_start:end])
     if not isinstance(message, dict):
-        raise malformed("a header that is no object")
-    need(len(payload))
-    views.finish()
+        raise malformed("a message that is no object")
+    texts = _fill(message, layout.places, view, start)
+    need(len(view))
+    for array in texts:
+        check_text(array)
     return message
 
 
-class _Views:
-    """The arrays of ``payload``, one after the other as the header names them, from ``end`` on."""
+class _Place(NamedTuple):
+    """Where an array stands in the message, and its bytes, counted from those of the first."""
 
-    def __init__(self, payload: np.ndarray, end: int) -> None:
-        self._payload, self._end = payload, end + padding(end)
-        self._arrays: list[np.ndarray] = []
+    outer: _Path
+    key: str | int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
 
-    def replace(self, fields: dict[str, Any]) -> Any:
-        """An object of the header, or the array that it describes."""
-        if _MARK not in fields:
-            return fields
-        described = fields[_MARK]
-        if len(fields) > 1 or type(described) is not list or len(described) != 2:
+
+class _Layout(NamedTuple):
+    places: tuple[_Place, ...]
+    size: int  # bytes of all arrays, each to the next boundary
+
+
+@functools.lru_cache(64)
+def _layout(described: bytes) -> _Layout:
+    described_arrays, places, end = _parsed(described), [], 0
+    for each in described_arrays if isinstance(described_arrays, list) else [None]:
+        if not isinstance(each, list) or len(each) != 3:
             raise malformed("the description of an array")
-        dtype, shape, size = parse_spec(*described)
-        start, end = self._end, self._end + size
-        if end > len(self._payload):
-            raise malformed("arrays larger than the payload")
-        self._end = end + padding(end)
-        array = rebuild(self._payload, dtype, shape, start)
-        self._arrays.append(array)
-        return array
-
-    def finish(self) -> None:
-        """All of the payload has come."""
-        if self._end != len(self._payload):
-            raise malformed(f"{len(self._payload)} bytes instead of {self._end}")
-        for array in self._arrays:
-            check_text(array)
+        path, (dtype, shape, size) = each[0], parse_spec(*each[1:])
+        if not isinstance(path, list) or not path or {type(k) for k in path} - {str, int}:
+            raise malformed("the place of an array")
+        places.append(_Place(tuple(path[:-1]), path[-1], dtype, shape, end))
+        end += size + -size % ALIGNMENT
+    return _Layout(tuple(places), end)
 
 
-def refuse_ambiguous(value: Any, mark: str) -> None:
-    """JSON would turn other keys into text, and ``mark`` into an array, silently."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str) or key == mark:
-                raise unsendable(f"the key {key!r}")
-            refuse_ambiguous(item, mark)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            refuse_ambiguous(item, mark)
+def _fill(
+    message: Any, places: tuple[_Place, ...], view: memoryview, start: int
+) -> list[np.ndarray]:
+    """Put all arrays in their places; those of text, to be checked when their bytes are there."""
+    texts = []
+    try:
+        for outer, key, dtype, shape, offset in places:
+            into = message
+            for name in outer:
+                into = into[name]
+            if into[key] is not None:
+                raise malformed("an array in the place of something else")
+            array: np.ndarray = np.ndarray(shape, dtype, view, start + offset)
+            into[key] = array
+            if dtype.kind == "U":
+                texts.append(array)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise malformed("an array with a shape, or a place, that cannot be") from error
+    return texts
 
 
-def unsendable(found: str) -> ProtocolError:
-    return ProtocolError(
-        "encode a message",
-        f"{found} cannot cross the wire",
-        "send text keys, and values that are JSON or arrays of numbers",
-    )
+def _parsed(text: bytes | memoryview) -> Any:
+    try:
+        decoded = str(text, "utf-8")
+        value, end = _DECODER.raw_decode(decoded)
+    except (ValueError, RecursionError) as error:
+        raise malformed(str(error)) from error
+    if end != len(decoded):
+        raise malformed("more than one value")
+    return value

@@ -13,7 +13,7 @@ from harness.wire import classic
 from harness.wire.arrays import malformed
 from harness.wire.connection import Connection, connect
 from harness.wire.errors import RemoteError
-from harness.wire.frames import Deadline, Memory, begin_frame, send_frame
+from harness.wire.frames import Deadline, Inbox, send_frame
 
 _SEVERAL = "_args"
 
@@ -45,7 +45,7 @@ class ClassicCalls:
     def __init__(self, host: str, port: int, deadline_s: float, connect_s: float) -> None:
         self._where = f"{host}:{port}"
         self._connection: Connection = connect(host, port, deadline_s, "classic", connect_s)
-        self._memory = Memory()
+        self._inbox = Inbox(self._connection.sock)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What the peer's ``method(*arguments)`` returned, arrays read-only.
@@ -58,14 +58,8 @@ class ClassicCalls:
         deadline = Deadline(self._connection.deadline_s, f"{method} of {self._where}")
         request = classic.dump({"cmd": method, "obs": packed(arguments)})
         send_frame(self._connection.sock, request, deadline)
-        frame = begin_frame(
-            self._connection.sock,
-            self._memory,
-            self._connection.limit,
-            deadline,
-            deadline.remaining(),
-        )
-        reply = classic.load(frame.whole())
+        self._inbox.frame(self._connection.limit, deadline, deadline.remaining())
+        reply = classic.load(self._inbox.whole())
         if isinstance(reply, dict) and "error" in reply:
             trace = str(reply.get("traceback") or "")
             raise RemoteError(f"call {method}", "policy", str(reply["error"]), trace)

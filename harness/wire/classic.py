@@ -14,8 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from harness.wire.arrays import check_text, checked, malformed, parse_spec, plain, rebuild
-from harness.wire.binary import refuse_ambiguous, unsendable
+from harness.wire.arrays import (
+    check_text,
+    checked,
+    malformed,
+    parse_spec,
+    plain,
+    rebuild,
+    unsendable,
+)
 
 _MARK = "__numpy_array__"
 _TYPE_OF_COMMAND = {
@@ -39,7 +46,7 @@ def encode_reply(message: dict[str, Any]) -> list[memoryview]:
     return dump({"res": message})
 
 
-def decode(payload: np.ndarray) -> dict[str, Any]:
+def decode(payload: memoryview) -> dict[str, Any]:
     """The message in a request or reply, with its ``type``."""
     outer = load(payload)
     if not isinstance(outer, dict):
@@ -62,18 +69,30 @@ def decode(payload: np.ndarray) -> dict[str, Any]:
 def dump(value: Any) -> list[memoryview]:
     """``value`` as the bytes RoboTwin's encoder makes of it."""
     try:
-        refuse_ambiguous(value, _MARK)
+        _refuse_ambiguous(value)
         return [memoryview(json.dumps(value, default=_as_json).encode())]
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable(str(error)) from error
 
 
-def load(payload: np.ndarray) -> Any:
+def load(payload: memoryview) -> Any:
     """What ``dump`` was given; arrays are read-only."""
     try:
-        return json.loads(str(payload.data, "utf-8"), object_hook=_array_or_dict)
+        return json.loads(str(payload, "utf-8"), object_hook=_array_or_dict)
     except (ValueError, RecursionError) as error:
         raise malformed(str(error)) from error
+
+
+def _refuse_ambiguous(value: Any) -> None:
+    """JSON would turn other keys into text, and ``_MARK`` into an array, silently."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str) or key == _MARK:
+                raise unsendable(f"the key {key!r}")
+            _refuse_ambiguous(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _refuse_ambiguous(item)
 
 
 def _request(command: Any, fields: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ use and must be closed.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from types import TracebackType
@@ -13,8 +14,8 @@ from typing import Any
 
 from harness.wire import binary, classic
 from harness.wire.arrays import malformed
-from harness.wire.errors import ConnectionLost, RemoteError
-from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, begin_frame, send_frame
+from harness.wire.errors import ConnectionLost, ProtocolError, RemoteError
+from harness.wire.frames import FRAME_LIMIT, Deadline, Inbox, send_frame
 
 _RETRY_S = 0.2
 
@@ -31,11 +32,9 @@ class Connection:
     def __init__(self, sock: socket.socket, deadline_s: float, codec: str = "binary") -> None:
         self.sock, self.deadline_s, self.codec = sock, deadline_s, codec
         self.limit = FRAME_LIMIT
-        self._memory = Memory()
+        self._inbox = Inbox(sock)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
-            # Frames are written whole, so Nagle's wait for more could only delay them.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            prepare(sock)
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a request (``type`` hello, reset, infer, close)."""
@@ -51,15 +50,16 @@ class Connection:
         """The next message; ``idle_s`` (else ``deadline_s``) bounds the wait for it to begin."""
         wait = self.deadline_s if idle_s is None else idle_s
         first = Deadline(wait, "receive a message")
-        frame = begin_frame(self.sock, self._memory, self.limit, first, self.deadline_s)
-        frame.need(min(1, len(frame.payload)))
+        payload = self._inbox.frame(self.limit, first, self.deadline_s)
+        self._inbox.need(min(1, len(payload)))
         try:
-            if frame.payload[:1].tobytes() == b"R":
-                self.codec, message = "binary", binary.decode(frame.payload, frame.need)
+            if payload[:1].tobytes() == b"R":
+                self.codec, message = "binary", binary.decode(payload, self._inbox.need)
             else:
-                self.codec, message = "classic", classic.decode(frame.whole())
-        finally:
-            frame.whole()  # what makes no sense has come, too, before it is answered
+                self.codec, message = "classic", classic.decode(self._inbox.whole())
+        except ProtocolError:
+            self._inbox.whole()  # what makes no sense has come, too, before it is answered
+            raise
         if not isinstance(message.get("type"), str):
             raise malformed("a message without a type")
         return message
@@ -107,6 +107,18 @@ class Connection:
 
     def _send(self, parts: list[memoryview], what: str) -> None:
         send_frame(self.sock, parts, Deadline(self.deadline_s, f"send {what}"))
+
+
+def prepare(sock: socket.socket) -> None:
+    """Set a TCP socket up for frames that are written whole and asked for one at a time."""
+    # Nagle's wait for more could only delay them.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    with contextlib.suppress(AttributeError, OSError):  # another system, or the peer has left
+        if sock.getsockname()[0] == sock.getpeername()[0]:
+            # Within one machine there is nothing to pace. A kernel that does (BBR), by what it
+            # measured when it was disturbed once, takes up to three times as long from then on.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def connect(

@@ -1,15 +1,12 @@
 """Length-prefixed frames on a stream socket.
 
 A frame is a 4-byte big-endian length and that many bytes. Promises: reads are exact, a frame is
-never larger than the caller's limit, no call lasts longer than its deadline, and the payload is
-received into one block of memory, without a copy on the way.
+never larger than the caller's limit, no call lasts longer than its deadline (give or take a
+hundredth of it), and the payload is received into one block of memory, without a copy on the way.
 """
 
 from __future__ import annotations
 
-import math
-import os
-import re
 import socket
 import struct
 import sys
@@ -29,20 +26,8 @@ _LENGTH = struct.Struct(">I")
 ALIGNMENT = 64
 _VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
 _REUSE_LIMIT = 64 * 1024 * 1024
-
-
-def _bytes_a_wake(system: str, release: str) -> int:
-    """Of a large frame so many bytes are awaited at a time: to wake for each segment takes a fifth
-    longer. Before 4.18 Linux does not make room for so much, and other systems may not."""
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    able = system == "Linux" and numbers and tuple(map(int, numbers.groups())) >= (4, 18)
-    return 256 * 1024 if able else 1
-
-
-_BYTES_A_WAKE = _bytes_a_wake(os.uname().sysname, os.uname().release)
-#: Where so many do not come in this time, any are welcome: a small window, or a kernel that is
-#: short of memory, may never hold so many, and before 5.14 it does not say so.
-_PATIENCE_S = 0.05
+_NOTHING = memoryview(b"")
+_AT_ONCE = 64 * 1024  # bytes asked for when a frame's length is not known yet
 
 
 class Deadline:
@@ -58,6 +43,14 @@ class Deadline:
         if left <= 0:
             raise self.passed()
         return left
+
+    def bound(self, sock: socket.socket) -> None:
+        """The next call on ``sock`` waits until then. To say so costs a system call, so it is said
+        once for all calls in the first hundredth of the time."""
+        left = self.remaining()
+        wait_s = self.seconds if left > 0.99 * self.seconds else left
+        if sock.gettimeout() != wait_s:
+            sock.settimeout(wait_s)
 
     def passed(self) -> DeadlinePassed:
         return DeadlinePassed(
@@ -83,104 +76,92 @@ class Memory:
         self._block, self._start = np.empty(0, np.uint8), 0
         self._unshared = sys.getrefcount(self._block)
 
-    def take(self, size: int) -> np.ndarray:
-        """``(size,)`` uint8 for a payload: a frame's length before it would be on a boundary."""
+    def at_least(self, size: int) -> memoryview:
+        """A block of ``size`` bytes or more, on a boundary."""
         shared = sys.getrefcount(self._block) > self._unshared
         if shared or len(self._block) < size + ALIGNMENT:
             self._block = np.empty(size + ALIGNMENT, np.uint8)
-            self._start = (_LENGTH.size - self._block.ctypes.data) % ALIGNMENT
+            self._start = -self._block.ctypes.data % ALIGNMENT
         block = self._block
         if size > _REUSE_LIMIT:
             self._block = np.empty(0, np.uint8)
-        return block[self._start : self._start + size]
+        return block.data[self._start :]
+
+    def payload(self, size: int) -> memoryview:
+        """Memory for a payload, lying as it does within its frame."""
+        return self.at_least(_LENGTH.size + size)[_LENGTH.size :][:size]
 
 
 def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadline) -> None:
     """Send ``parts`` as one frame, without joining them first."""
-    size = sum(len(part) for part in parts)
+    size = sum(map(len, parts))
     if size > FRAME_LIMIT:
         raise _too_large(size, FRAME_LIMIT)
-    pending = [memoryview(_LENGTH.pack(size)), *parts]
-    while pending:
+    pending, left = [memoryview(_LENGTH.pack(size)), *parts], _LENGTH.size + size
+    while True:
+        deadline.bound(sock)
         try:
-            sock.settimeout(deadline.remaining())
             sent = sock.sendmsg(pending[:_VECTORS_A_CALL])
         except TimeoutError:
             raise deadline.passed() from None
         except OSError as error:
             raise _lost(deadline.waiting_for, str(error)) from error
+        left -= sent
+        if not left:
+            return
         pending = _after(pending, sent)
 
 
-class Frame:
-    """A frame that is on its way: its payload is ``(n,)`` uint8 from the start, and filled as far
-    as somebody has asked for, or farther."""
+class Inbox:
+    """The frames that come from ``sock``, one after the other; the last one may be on its way: its
+    payload is there from the start, and filled as far as somebody has asked for, or farther."""
 
-    def __init__(self, sock: socket.socket, payload: np.ndarray, deadline: Deadline) -> None:
-        self.payload = payload
-        self._sock, self._deadline, self._got = sock, deadline, 0
-        self._piece = _BYTES_A_WAKE
-        self._awaited = 1  # bytes to be there before the kernel says that any are
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock, self._memory = sock, Memory()
+        self._early = b""  # of the next frame: it came with the end of the last one
+        self._payload = _NOTHING
+        self._got, self._deadline = 0, Deadline(0, "")
+
+    def frame(self, limit: int, first: Deadline, rest_s: float) -> memoryview:
+        """The payload of the next frame, once its length has arrived.
+
+        ``first`` bounds the wait for that, ``rest_s`` that for the whole of it afterwards: a long
+        pause between frames is normal, one within a frame is not.
+        """
+        self._payload = _NOTHING
+        memory, got = self._memory.at_least(_AT_ONCE), len(self._early)
+        memory[:got] = self._early
+        while got < _LENGTH.size:
+            got += _receive(self._sock, memory[got:_AT_ONCE], first)
+        (size,) = _LENGTH.unpack_from(memory)
+        if size > limit:
+            raise _too_large(size, limit)
+        end = _LENGTH.size + size
+        self._early = bytes(memory[end:got])
+        if end > len(memory):
+            begun, memory = memory, self._memory.at_least(end)
+            memory[:got] = begun[:got]
+        self._payload, self._got = memory[_LENGTH.size : end], got - _LENGTH.size
+        self._deadline = Deadline(rest_s, first.waiting_for)
+        return self._payload
 
     def need(self, size: int) -> None:
-        """Wait until its first ``size`` bytes are there."""
+        """Wait until the first ``size`` bytes of the payload are there."""
         while self._got < size:
-            self._await(min(size - self._got, self._piece))
-            patience_s = _PATIENCE_S if self._awaited > 1 else math.inf
-            into = self.payload.data[self._got :]
-            count = _receive(self._sock, into, self._deadline, patience_s)
-            if not count:
-                self._piece = 1
-            self._got += count
-        self._await(1)
+            self._got += _receive(self._sock, self._payload[self._got :], self._deadline)
 
-    def _await(self, count: int) -> None:
-        if count == self._awaited:
-            return
-        try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
-        except OSError as error:
-            raise _lost(self._deadline.waiting_for, str(error)) from error
-        self._awaited = count
-
-    def whole(self) -> np.ndarray:
+    def whole(self) -> memoryview:
         """The payload, once all of it is there."""
-        self.need(len(self.payload))
-        return self.payload
+        self.need(len(self._payload))
+        return self._payload
 
 
-def begin_frame(
-    sock: socket.socket,
-    memory: Memory,
-    limit: int,
-    first: Deadline,
-    rest_s: float,
-) -> Frame:
-    """The next frame, once its length has arrived.
-
-    ``first`` bounds the wait for that, ``rest_s`` that for the whole of it afterwards: a long pause
-    between frames is normal, one within a frame is not.
-    """
-    prefix, got = memoryview(bytearray(_LENGTH.size)), 0
-    while got < len(prefix):
-        got += _receive(sock, prefix[got:], first)
-    (size,) = _LENGTH.unpack(prefix)
-    if size > limit:
-        raise _too_large(size, limit)
-    return Frame(sock, memory.take(size), Deadline(rest_s, first.waiting_for))
-
-
-def _receive(
-    sock: socket.socket, into: memoryview, deadline: Deadline, patience_s: float = math.inf
-) -> int:
-    """How many bytes came: at least one, or none within ``patience_s``."""
-    left = deadline.remaining()
+def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:
+    """How many bytes came, at least one."""
+    deadline.bound(sock)
     try:
-        sock.settimeout(min(left, patience_s))
         count = sock.recv_into(into)
     except TimeoutError:
-        if patience_s < left:
-            return 0
         raise deadline.passed() from None
     except OSError as error:
         raise _lost(deadline.waiting_for, str(error)) from error
