@@ -1,9 +1,10 @@
 """One observation (3 pictures of 640 x 480, proprio, text) out, a chunk of 30 x 20 actions back.
 
 Every subject has a client here and a server in a process of its own, over TCP on loopback. The raw
-socket sends and receives as many bytes as the toolkit's own wire does, from and into memory that is
-there already: the least that crossing costs. ``classic`` is JSON with base64, as RoboTwin's tools
-speak it.
+socket sends and receives as many bytes as the toolkit's own wire does, with the same options, from
+and into memory that is there already: the least that crossing costs. ``classic`` is JSON with
+base64, as RoboTwin's tools speak it. All pictures have been written to: zeros that the kernel has
+promised are one page of memory, whatever their number.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.inference.model_client import ModelClient
 from harness.policies.contract import EE6D_DIM
 from harness.simulators.contract import Episode, Observation
 from harness.wire import binary
+from harness.wire.connection import prepare
 from harness.workers.server_process import ModelServerProcess
 
 TITLE = "one observation out, one chunk back"
@@ -67,7 +69,7 @@ def measure(effort: Effort) -> Figure:
 
 
 def observation() -> Observation:
-    pictures = np.zeros((3, 480, 640, 3), np.uint8)
+    pictures = np.ones((3, 480, 640, 3), np.uint8)
     names = ("countertop", "left_wrist", "right_wrist")
     return Observation(
         dict(zip(names, pictures, strict=True)), np.zeros(EE6D_DIM, np.float32), "put the cup in"
@@ -114,8 +116,8 @@ class RawSocket:
             child.start()
             self._process = child
             self._socket = socket.create_connection(listener.getsockname(), timeout=60)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._sent, self._received = bytes(request), memoryview(bytearray(reply))
+        prepare(self._socket)
+        self._sent, self._received = b"\1" * request, memoryview(bytearray(reply))
 
     def trip(self) -> None:
         self._socket.sendall(self._sent)
@@ -128,8 +130,8 @@ class RawSocket:
 
 def _echo(listener: socket.socket, request: int, reply: int) -> None:
     peer, _ = listener.accept()
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    received, sent = memoryview(bytearray(request)), bytes(reply)
+    prepare(peer)
+    received, sent = memoryview(bytearray(request)), b"\1" * reply
     while _fill(peer, received):
         peer.sendall(sent)
 

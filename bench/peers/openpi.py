@@ -34,7 +34,7 @@ class RoundTrips:
         fork = multiprocessing.get_context("fork")
         fork.Process(target=serve, args=(port,), daemon=True).start()
         self._client = connected(port)
-        pictures = np.zeros((3, 480, 640, 3), np.uint8)
+        pictures = np.ones((3, 480, 640, 3), np.uint8)
         self._seen: dict[str, Any] = {
             f"observation/image_{k}": picture for k, picture in enumerate(pictures)
         }
