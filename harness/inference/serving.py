@@ -7,7 +7,6 @@ of its name, or with the connection.
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import threading
 import time
@@ -80,10 +79,15 @@ class Service:
         """The actions, and the seconds that the policy took; the rest was a wait for others."""
         if self._batcher:
             return self._batcher.infer(observation, session)
-        with contextlib.nullcontext() if self.policy.concurrent else self._turn:
-            began = time.perf_counter()
-            actions = self.policy.infer(observation, session)
-            return actions, time.perf_counter() - began
+        if self.policy.concurrent:
+            return self._ask(observation, session)
+        with self._turn:
+            return self._ask(observation, session)
+
+    def _ask(self, observation: Mapping[str, Any], session: Session) -> tuple[np.ndarray, float]:
+        began = time.perf_counter()
+        actions = self.policy.infer(observation, session)
+        return actions, time.perf_counter() - began
 
     def count(self, change: int) -> int:
         """How many clients there were before this one came or went."""
@@ -118,6 +122,9 @@ class Conversation:
     def __init__(self, service: Service, connection: Connection) -> None:
         self._service, self._connection = service, connection
         self._sessions: dict[str, Session] = {}
+        self._handlers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "hello": self._hello, "reset": self._reset, "infer": self._infer, "close": self._close,
+        }  # fmt: skip
         self._greeted = False
         self._known = not service.token
         if not self._known:
@@ -147,7 +154,7 @@ class Conversation:
             self._connection.reply(_error("protocol", error))
             return False
         try:
-            reply = self._handler(request)(request)
+            reply = self._handle(request)
         except (Refused, ProtocolError) as error:
             self._connection.reply(_error("protocol", error))
             return not getattr(error, "ends", False)
@@ -160,19 +167,13 @@ class Conversation:
         self._connection.reply(reply)
         return True
 
-    def _handler(self, request: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        handlers = {
-            "hello": self._hello,
-            "reset": self._reset,
-            "infer": self._infer,
-            "close": self._close,
-        }
+    def _handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
         kind = request["type"]
-        if kind not in handlers:
-            raise Refused(f"request {kind[:80]!r}", "unknown", f"use {', '.join(handlers)}")
+        if kind not in self._handlers:
+            raise Refused(f"request {kind[:80]!r}", "unknown", f"use {', '.join(self._handlers)}")
         if kind != "hello" and not self._known:
             raise Refused(f"request {kind!r}", "no hello came first", "say hello", ends=True)
-        return handlers[kind]
+        return self._handlers[kind](request)
 
     def _hello(self, request: Mapping[str, Any]) -> dict[str, Any]:
         identity, token = self._service.identity, self._service.token
@@ -229,8 +230,9 @@ def _observation(sent: Any) -> dict[str, Any]:
         raise Refused(
             "infer", "an observation without proprio", "send images, proprio and instruction"
         )
-    absent = dict.fromkeys(("last_action", "expert"))
-    return {"images": {}, "state": {}, "instruction": "", **absent, **sent}
+    return {
+        "images": {}, "state": {}, "instruction": "", "last_action": None, "expert": None, **sent,
+    }  # fmt: skip
 
 
 def _error(kind: str, error: BaseException) -> dict[str, Any]:
