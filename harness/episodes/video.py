@@ -73,8 +73,8 @@ def _alive(pid: int) -> bool:
 class VideoWriter:
     """Frames in, one mp4 out. Use ``add``, then ``finish`` or ``discard``."""
 
-    def __init__(self, path: Path, ffmpeg: str, fps: int = FPS) -> None:
-        self._path, self._ffmpeg, self._fps = path, ffmpeg, fps
+    def __init__(self, path: Path, ffmpeg: str) -> None:
+        self._path, self._ffmpeg = path, ffmpeg
         self._part = path.with_name(f".{path.stem}.{_host()}-{os.getpid()}.part.mp4")
         self._frames: queue.Queue[np.ndarray | None] = queue.Queue(QUEUE_FRAMES)
         self._spare: deque[np.ndarray] = deque()  # fresh memory costs more than the copy into it
@@ -154,7 +154,7 @@ class VideoWriter:
 
     def _command(self) -> list[str]:
         height, width = self._shape[:2]
-        source = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {self._fps} -i pipe:0"
+        source = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {FPS} -i pipe:0"
         # yuv420p needs even sides; one thread, because the simulator needs the other cores.
         target = (
             "-an -vf pad=ceil(iw/2)*2:ceil(ih/2)*2 -c:v libx264 -preset veryfast -threads 1 "

@@ -24,10 +24,10 @@ from harness.errors import RollpoolError
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def write_atomic(path: Path, data: bytes | Iterable[bytes], mode: int = 0o644) -> None:
+def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Replace ``path`` by a file holding ``data``, which may come in pieces. Raises
     ``RollpoolError`` when it cannot."""
-    with _refusing(path), _temporary(path, data, mode) as temporary:
+    with _refusing(path), _temporary(path, data, 0o644) as temporary:
         os.replace(temporary, path)
         _sync_directory(path.parent)
 
@@ -52,13 +52,13 @@ def publish_name(path: Path) -> None:
 
 
 class AppendLog:
-    """Lines in ``<directory>/<stem><suffix>``; after a failed write in ``<stem>.<k><suffix>``.
+    """Lines in ``<directory>/_metrics.jsonl``; after a failed write in ``_metrics.<k>.jsonl``.
 
     The file is created at the first line. One writer a log, so a name that exists is left alone.
     """
 
-    def __init__(self, directory: Path, stem: str = "_metrics", suffix: str = ".jsonl") -> None:
-        self._directory, self._stem, self._suffix = directory, stem, suffix
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._number = 0
         self._fd: int | None = None
 
@@ -89,7 +89,7 @@ class AppendLog:
 
     def _name(self) -> str:
         number = f".{self._number}" if self._number else ""
-        return f"{self._stem}{number}{self._suffix}"
+        return f"_metrics{number}.jsonl"
 
     def _write(self, data: bytes) -> None:
         try:

@@ -55,8 +55,8 @@ _NONE = Verdict()
 class Decisions:
     """The decisions of a run as of the last ``refresh``."""
 
-    def __init__(self, folder: Path, fs: Filesystem | None = None) -> None:
-        self._folder, self._fs = folder, fs or Filesystem()
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._fs = folder, Filesystem()
         self._read: dict[str, Mapping[str, Any]] = {}
         self._verdicts: dict[tuple[str, int], Verdict] = {}
 

@@ -173,7 +173,7 @@ def death(proc: subprocess.Popen[bytes], what: str, log: Path) -> ProcessDied:
     return ProcessDied(f"{what} (process {proc.pid})", f"{how}: {words}", f"see {log}")
 
 
-def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
+def last_lines(log: Path) -> list[str]:
     """The last lines a process wrote to ``log`` since it was started."""
     try:
         with log.open("rb") as file:
@@ -183,7 +183,7 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
         return []
     starts = [number for number, line in enumerate(lines) if line.startswith(_BANNER)]
     said = lines[starts[-1] + 1 :] if starts else lines
-    return [line.strip()[:LINE_LIMIT] for line in said if line.strip()][-count:]
+    return [line.strip()[:LINE_LIMIT] for line in said if line.strip()][-TAIL_LINES:]
 
 
 def _how(status: int) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from harness.foundations.records import Row
@@ -32,13 +31,12 @@ class Player:
     """
 
     def __init__(
-        self, seat: int, rig: Rig, claims: Claims, heartbeat: Heartbeat, recorder: Recorder,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self, seat: int, rig: Rig, claims: Claims, heartbeat: Heartbeat, recorder: Recorder
+    ) -> None:
         self.seat, self.claims = seat, claims
         self.batch: Batch | None = None
         self.playing = self.finished = False
-        self._rig, self._heartbeat, self._recorder, self._clock = rig, heartbeat, recorder, clock
+        self._rig, self._heartbeat, self._recorder = rig, heartbeat, recorder
         self._log = logging.getLogger("rollpool.worker")
         self._ahead: deque[int] = deque()  # positions, the one that is played included
         self._ask_at = self._began = 0.0
@@ -54,7 +52,7 @@ class Player:
 
     def patience(self) -> float:
         """Seconds until it is worth asking again."""
-        return max(0.0, self._ask_at - self._clock()) or POLL_S
+        return max(0.0, self._ask_at - time.monotonic()) or POLL_S
 
     def give_back(self, closing: bool) -> None:
         """What cannot go on, or should not, is others'."""
@@ -65,7 +63,7 @@ class Player:
     @property
     def hungry(self) -> bool:
         """Whether it is time to ask for a batch."""
-        return self.batch is None and not self.finished and self._clock() >= self._ask_at
+        return self.batch is None and not self.finished and time.monotonic() >= self._ask_at
 
     def prepare(self) -> bool:
         """Go on with starting what does not live; whether an episode can begin."""
@@ -81,7 +79,7 @@ class Player:
         if isinstance(found, Batch):
             self.batch, self._ahead = found, deque(found.positions)
         elif isinstance(found, Wait):
-            self._ask_at = self._clock() + found.seconds
+            self._ask_at = time.monotonic() + found.seconds
         else:
             self.finished = True
 

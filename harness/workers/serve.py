@@ -47,30 +47,30 @@ def serve(run: Run, say: Say) -> int:
 class ServingNode:
     """One model server process, published under a name of its own."""
 
-    def __init__(self, run: Run, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: Run, say: Say) -> None:
         self.name = WorkerId.new()
-        self._run, self._say, self._clock = run, say, clock
+        self._run, self._say = run, say
         self._process = chosen_model.process(run, self.name)
         self._connects = bool(run.settings["MODEL_AS_CLIENT"])
         self._joined: set[tuple[str, int]] = set()
         self._signal: int | None = None
-        self._deaths, self._started = 0, clock()
-        self._looked = clock()
+        self._deaths, self._started = 0, time.monotonic()
+        self._looked = time.monotonic()
 
     def loop(self) -> int:
         """Until nothing is left or a signal."""
-        interval, asked = self._run.settings["LEASE_TTL"], self._clock()
+        interval, asked = self._run.settings["LEASE_TTL"], time.monotonic()
         if not anything_left(self._run):
             self._say("nothing was left to run")
             return EXIT_OK
         while self._signal is None:
             if not self._process.alive():
                 self._start()
-            if self._clock() - asked >= interval:
+            if time.monotonic() - asked >= interval:
                 if not anything_left(self._run):
                     self._say("nothing is left to run")
                     return EXIT_OK
-                asked = self._clock()
+                asked = time.monotonic()
             self._wait()
         return 128 + self._signal
 
@@ -84,7 +84,7 @@ class ServingNode:
         self._process.close()
 
     def _start(self) -> None:
-        now = self._clock()
+        now = time.monotonic()
         self._deaths = 0 if now - self._started > _SERVED_S else self._deaths + 1
         if self._deaths > _DEATHS:
             raise RollpoolError(
@@ -92,7 +92,7 @@ class ServingNode:
                 f"see {self._run.paths.log(self.name, 'model')}",
             )  # fmt: skip
         self._process.start()
-        self._started, self._joined = self._clock(), set()
+        self._started, self._joined = time.monotonic(), set()
         where = (self._process.host, self._process.port)
         if self._connects:
             self._say(f"{self.name} goes to simulators")
@@ -110,8 +110,8 @@ class ServingNode:
             address, words = left
             self._joined.discard(address)
             self._say(f"simulator {address[0]}:{address[1]}: {words}")
-        if self._connects and self._clock() - self._looked >= _LOOK_S:
-            self._looked = self._clock()
+        if self._connects and time.monotonic() - self._looked >= _LOOK_S:
+            self._looked = time.monotonic()
             for address in self._simulators() - self._joined:
                 self._process.join(*address)
                 self._joined.add(address)

@@ -45,9 +45,7 @@ class StillLife:
             wrists[name] = sapien.Entity()
             wrists[name].set_pose(sapien.Pose([0.0, y, HEIGHT + 0.4], [0.0, 1.0, 0.0, 0.0]))
             self.scene.add_entity(wrists[name])
-        self.rig = cameras.CameraRig(
-            self.scene, looks.LOOKS[look], wrists, SIZE, table_height=HEIGHT
-        )
+        self.rig = cameras.CameraRig(self.scene, looks.LOOKS[look], wrists, SIZE, HEIGHT)
 
     def _add(self, part: Part, at: tuple[float, float, float], falls: bool = False) -> None:
         builder = self.scene.create_actor_builder()

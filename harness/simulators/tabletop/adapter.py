@@ -19,7 +19,6 @@ from harness.errors import RollpoolError
 from harness.simulators import contract
 from harness.simulators.tabletop import configs, instructions, scenes, tasks
 from harness.simulators.tabletop.actions import ACTION_WIDTHS
-from harness.simulators.tabletop.arm_body import TCP_DISTANCE
 from harness.simulators.tabletop.collisions import CollisionMeter
 from harness.simulators.tabletop.expert import follow
 from harness.simulators.tabletop.layout import generator, lay_out
@@ -220,14 +219,5 @@ def _camera_rig(world: World, scene: scenes.Scene, size: tuple[int, int]) -> Cam
         contract.LEFT_WRIST: world.robot.arms["left"].hand.entity,
         contract.RIGHT_WRIST: world.robot.arms["right"].hand.entity,
     }
-    return cameras.CameraRig(
-        world.sapien_scene,
-        looks.LOOKS[scene.name],
-        hands,
-        size,
-        table_centre=(0.0, 0.0),
-        table_height=scene.table_height,
-        tcp_axis="z",
-        tcp_distance=TCP_DISTANCE,
-        wrist_offset=(0.10, 0.09),
-    )
+    look = looks.LOOKS[scene.name]
+    return cameras.CameraRig(world.sapien_scene, look, hands, size, scene.table_height)

@@ -16,14 +16,19 @@ import sapien
 from harness.errors import RollpoolError
 from harness.simulators.contract import COUNTERTOP, DEMO, LEFT_WRIST, RIGHT_WRIST
 from harness.simulators.tabletop import looks
+from harness.simulators.tabletop.arm_body import TCP_DISTANCE
 
 SHADERS = Path(__file__).resolve().parent / "shaders"
 _COLOUR = "Color"  # the shaders' one output
 
 #: Half of the width that the overhead camera sees at the height of the work surface, metres.
 _OVERHEAD_HALF_WIDTH = 0.74
-#: A wrist camera looks at a point this far beyond the fingertips: what they come to matters most.
-_BEYOND_TCP = 0.04
+#: Where a wrist camera sits in its link, and the point that it looks at, metres: a little beyond
+#: the fingertips, since what they come to matters most.
+_WRIST = (0.09, 0.0, 0.10), (0.0, 0.0, TCP_DISTANCE + 0.04)
+#: Cameras whose pictures are rendered so many times larger and averaged down, which makes edges
+#: smooth; it costs about the square of it.
+_SMOOTH = {DEMO: 2}
 
 
 def looking_at(
@@ -49,18 +54,9 @@ class CameraRig:
         scene: a scene with a render system, furnished or not.
         look: what ``looks.LOOKS`` holds for it.
         wrist_links: the entities that ``left_wrist`` and ``right_wrist`` are mounted on, by these
-            names; a camera without its link does not exist.
-        size: ``(width, height)`` of the pictures that policies see, pixels.
-        demo_size: the same for ``demo``; None = ``size``.
-        demo_oversampling: ``demo`` is rendered this many times larger and averaged down, so that
-            edges are smooth; it costs about the square of it.
-        table_centre: x and y of the middle of the work surface, metres, world frame. The arms
-            stand on its -x side.
-        table_height: z of the work surface, metres.
-        tcp_axis: the axis of the wrist link, ``"x"`` or ``"z"``, that points to the fingertips.
-        tcp_distance: from the link's origin to between the fingertips, metres.
-        wrist_offset: where a wrist camera sits in its link: metres along ``tcp_axis``, and metres
-            aside (along z where the axis is x, along x where it is z).
+            names.
+        size: ``(width, height)`` of the pictures, pixels.
+        table_height: z of the work surface, metres; its middle is above the world's origin.
     """
 
     def __init__(
@@ -69,54 +65,36 @@ class CameraRig:
         look: looks.Look,
         wrist_links: Mapping[str, sapien.Entity],
         size: tuple[int, int],
-        *,
-        demo_size: tuple[int, int] | None = None,
-        demo_oversampling: int = 2,
-        table_centre: tuple[float, float] = (0.0, 0.0),
-        table_height: float = 0.75,
-        tcp_axis: str = "z",
-        tcp_distance: float = 0.20,
-        wrist_offset: tuple[float, float] = (0.07, 0.08),
+        table_height: float,
     ) -> None:
         # Bytes straight from the renderer: a quarter of the memory to read back.
         sapien.render.set_picture_format(_COLOUR, "r8g8b8a8unorm")
         self._scene = scene
         self._stale = True
         self._cameras: dict[str, sapien.render.RenderCameraComponent] = {}
-        looks.dress(scene, look, table_centre, table_height)
-        self._oversampling = {DEMO: demo_oversampling}
-        width, height = demo_size or size
-        enlarged = (width * demo_oversampling, height * demo_oversampling)
-        self._add_fixed(size, enlarged, table_centre, table_height)
-        mount = _wrist_pose(tcp_axis, tcp_distance, wrist_offset)
+        looks.dress(scene, look, table_height)
+        self._add_fixed(size, table_height)
         for name in (LEFT_WRIST, RIGHT_WRIST):
-            if name in wrist_links:
-                camera = self._camera(name, size, fov_x=1.25, near=0.01)
-                camera.local_pose = mount
-                wrist_links[name].add_component(camera)
+            camera = self._camera(name, size, fov_x=1.25, near=0.01)
+            camera.local_pose = looking_at(*_WRIST, up=(1.0, 0.0, 0.0))
+            wrist_links[name].add_component(camera)
 
-    def _add_fixed(
-        self,
-        size: tuple[int, int],
-        demo_size: tuple[int, int],
-        centre: tuple[float, float],
-        height: float,
-    ) -> None:
-        x, y = centre
+    def _add_fixed(self, size: tuple[int, int], height: float) -> None:
         above = 1.30
         overhead = self._camera(
             COUNTERTOP, size, fov_x=2 * float(np.arctan2(_OVERHEAD_HALF_WIDTH, above)), near=0.1
         )
         # From a little in front of the table: the arms hide less of it, and sides can be seen.
-        self._stand(overhead, looking_at((x + 0.22, y, height + above), (x, y, height)))
-        demo = self._camera(DEMO, demo_size, fov_x=1.0, near=0.1)
-        eye, target = (x + 1.35, y + 0.90, height + 0.95), (x - 0.12, y - 0.02, height + 0.16)
+        self._stand(overhead, looking_at((0.22, 0.0, height + above), (0.0, 0.0, height)))
+        demo = self._camera(DEMO, size, fov_x=1.0, near=0.1)
+        eye, target = (1.35, 0.90, height + 0.95), (-0.12, -0.02, height + 0.16)
         self._stand(demo, looking_at(eye, target))
 
     def _camera(
         self, name: str, size: tuple[int, int], fov_x: float, near: float
     ) -> sapien.render.RenderCameraComponent:
-        camera = sapien.render.RenderCameraComponent(*size, shader_dir=str(SHADERS))
+        width, height = (side * _SMOOTH.get(name, 1) for side in size)
+        camera = sapien.render.RenderCameraComponent(width, height, shader_dir=str(SHADERS))
         camera.set_fovx(fov_x, compute_y=True)
         camera.near, camera.far = near, 10.0
         camera.name = name
@@ -151,12 +129,12 @@ class CameraRig:
             self._stale = False
         camera.take_picture()
         taken = camera.get_picture(_COLOUR)[..., :3]
-        return _averaged(taken, self._oversampling.get(name, 1))
+        return _averaged(taken, _SMOOTH.get(name, 1))
 
     def intrinsics(self, name: str) -> np.ndarray:
         """The ``(3, 3)`` float64 pinhole matrix of a camera, pixels."""
         matrix = self._find(name).get_intrinsic_matrix().astype(np.float64)
-        matrix[:2] /= self._oversampling.get(name, 1)
+        matrix[:2] /= _SMOOTH.get(name, 1)
         return matrix
 
     def extrinsics(self, name: str) -> np.ndarray:
@@ -186,13 +164,3 @@ def _averaged(picture: np.ndarray, factor: int) -> np.ndarray:
     for k in range(1, factor):
         total += rows[:, k::factor]
     return ((total + factor * factor // 2) // (factor * factor)).astype(np.uint8)
-
-
-def _wrist_pose(axis: str, tcp_distance: float, offset: tuple[float, float]) -> sapien.Pose:
-    along, aside = offset
-    ahead = tcp_distance + _BEYOND_TCP
-    if axis == "x":
-        return looking_at((along, 0.0, aside), (ahead, 0.0, 0.0), up=(0.0, 0.0, 1.0))
-    if axis == "z":
-        return looking_at((aside, 0.0, along), (0.0, 0.0, ahead), up=(1.0, 0.0, 0.0))
-    raise RollpoolError(f"tcp_axis '{axis}'", "not an axis of the mount", "use 'x' or 'z'")

@@ -95,13 +95,7 @@ def travel(
 
 
 def approach(
-    world: World,
-    side: str,
-    there: sapien.Pose,
-    grip: float,
-    *,
-    load: str | None = None,
-    speed: float = CAREFUL,
+    world: World, side: str, there: sapien.Pose, grip: float, *, load: str | None = None
 ) -> list[Waypoint]:
     """Travel to before ``there`` and go straight in, along the hand's pointing direction."""
     now = world.robot.arms[side].commanded_tcp()
@@ -112,7 +106,7 @@ def approach(
             plan += travel(world, side, before, grip, load=load)
         if not plan or plan[-1].goals[side].tcp.p[2] > before.p[2] + NEAR:
             plan.append(move(side, before, grip))
-    plan.append(move(side, there, grip, speed))
+    plan.append(move(side, there, grip, CAREFUL))
     return plan
 
 

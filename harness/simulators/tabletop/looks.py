@@ -174,23 +174,21 @@ _BEHIND, _BEFORE, _ASIDE, _CEILING = 1.3, 4.0, 3.0, 3.6
 _SHADOW_HALF, _SHADOW_REACH, _SHADOW_TEXELS = 0.95, 2.2, 512
 
 
-def dress(scene: sapien.Scene, look: Look, centre: tuple[float, float], height: float) -> None:
+def dress(scene: sapien.Scene, look: Look, height: float) -> None:
     """Give ``scene`` the lights and the room of ``look``.
 
     Args:
         scene: a scene with a render system; its physics is not touched.
         look: one of ``LOOKS``.
-        centre: x and y of the middle of the work surface, metres.
-        height: z of the work surface, metres.
+        height: z of the work surface, metres; its middle is above the world's origin.
     """
     scene.set_ambient_light(list(look.ambient))
-    x, y = centre
     length = sum(part * part for part in look.key.direction) ** 0.5
     back = [-part / length * _SHADOW_REACH for part in look.key.direction]
     scene.add_directional_light(
         list(look.key.direction),
         list(look.key.colour),
-        position=[x + back[0], y + back[1], height + back[2]],
+        position=[back[0], back[1], height + back[2]],
         shadow=True,
         shadow_scale=_SHADOW_HALF,
         shadow_near=0.05,
@@ -198,12 +196,12 @@ def dress(scene: sapien.Scene, look: Look, centre: tuple[float, float], height: 
         shadow_map_size=_SHADOW_TEXELS,
     )
     scene.add_directional_light(list(look.fill.direction), list(look.fill.colour))
-    _panel(scene, look.floor, (x + 1.35, y, -0.05), (2.65, _ASIDE, 0.05), "floor")
-    _panel(scene, look.wall, (x - _BEHIND - 0.05, y, 1.8), (0.05, _ASIDE, 1.8), "wall_back")
-    _panel(scene, look.wall, (x + _BEFORE + 0.05, y, 1.8), (0.05, _ASIDE, 1.8), "wall_front")
-    _panel(scene, look.wall, (x + 1.35, y - _ASIDE - 0.05, 1.8), (2.65, 0.05, 1.8), "wall_right")
-    _panel(scene, look.wall, (x + 1.35, y + _ASIDE + 0.05, 1.8), (2.65, 0.05, 1.8), "wall_left")
-    _panel(scene, "white", (x + 1.35, y, _CEILING + 0.05), (2.65, _ASIDE, 0.05), "ceiling")
+    _panel(scene, look.floor, (1.35, 0.0, -0.05), (2.65, _ASIDE, 0.05), "floor")
+    _panel(scene, look.wall, (-_BEHIND - 0.05, 0.0, 1.8), (0.05, _ASIDE, 1.8), "wall_back")
+    _panel(scene, look.wall, (_BEFORE + 0.05, 0.0, 1.8), (0.05, _ASIDE, 1.8), "wall_front")
+    _panel(scene, look.wall, (1.35, -_ASIDE - 0.05, 1.8), (2.65, 0.05, 1.8), "wall_right")
+    _panel(scene, look.wall, (1.35, _ASIDE + 0.05, 1.8), (2.65, 0.05, 1.8), "wall_left")
+    _panel(scene, "white", (1.35, 0.0, _CEILING + 0.05), (2.65, _ASIDE, 0.05), "ceiling")
 
 
 def _panel(

@@ -49,10 +49,10 @@ def cup(
     return Body(name, parts, radius * 1.06, height, mass, friction=0.9)
 
 
-def block(name: str, material: str, half: tuple[float, float, float], mass: float = 0.15) -> Body:
+def block(name: str, material: str, half: tuple[float, float, float]) -> Body:
     """A solid box; ``half`` sizes in metres."""
     part = Part("box", half, material, at=(0, 0, half[2]))
-    return Body(name, (part,), math.hypot(half[0], half[1]), 2 * half[2], mass, friction=0.8)
+    return Body(name, (part,), math.hypot(half[0], half[1]), 2 * half[2], 0.15, friction=0.8)
 
 
 def can(name: str, material: str, radius: float = 0.028, height: float = 0.11) -> Body:
@@ -67,9 +67,9 @@ def can(name: str, material: str, radius: float = 0.028, height: float = 0.11) -
     return Body(name, parts, radius, height, 0.25)
 
 
-def bottle(name: str, material: str, radius: float = 0.030, height: float = 0.16) -> Body:
+def bottle(name: str, material: str, height: float = 0.16) -> Body:
     """A bottle: body, shoulder, neck and cap."""
-    body, neck = 0.62 * height, 0.30 * height
+    radius, body, neck = 0.030, 0.62 * height, 0.30 * height
     parts = (
         Part("cylinder", (radius, body / 2), material, at=(0, 0, body / 2)),
         Part("sphere", (radius * 0.98,), material, at=(0, 0, body), solid=False),
@@ -98,12 +98,10 @@ def open_box(
     return Body(name, parts, math.hypot(x, y), height, mass, friction=0.9)
 
 
-def book(
-    name: str, material: str, half: tuple[float, float] = (0.065, 0.09), thick: float = 0.032
-) -> Body:
+def book(name: str, material: str, half: tuple[float, float] = (0.065, 0.09)) -> Body:
     """A closed book lying flat, spine towards -x."""
     x, y = half
-    cover = 0.003
+    thick, cover = 0.032, 0.003
     parts = (
         Part("box", (x, y, thick / 2), material, at=(0, 0, thick / 2), visible=False),
         Part("box", (x, y, cover / 2), material, at=(0, 0, cover / 2), solid=False),

@@ -19,11 +19,9 @@ def _leaning(yaw: float, lean: float) -> Quaternion:
     return (c * cl, -s * sl, c * sl, s * cl)
 
 
-def _staves(
-    foot: float, rim: float, z: tuple[float, float], material: str, thick: float = 0.004
-) -> tuple[Part, ...]:
+def _staves(foot: float, rim: float, z: tuple[float, float], material: str) -> tuple[Part, ...]:
     """The wall of a round vessel: twelve boards from radius ``foot`` to ``rim`` (outer)."""
-    count = 12
+    count, thick = 12, 0.004
     out, up = rim - foot, z[1] - z[0]
     lean, middle = math.atan2(out, up), (foot + rim - thick) / 2
     half = (thick / 2, max(foot, rim) * math.tan(math.pi / count), math.hypot(out, up) / 2)
