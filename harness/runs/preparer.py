@@ -23,12 +23,15 @@ from harness.leases.lease import LeaseBook
 from harness.leases.names import DONE, RELEASED, Claim, shard_of
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
+from harness.runs.behind import Behind
 
 #: What the names of works end in: ``<cell>.scan``, ``<cell>.seal-<hash>``. Claims on episodes are
 #: in ``<cell>.<hash>``, so a heartbeat tells which it names.
 SCAN, SEAL = "scan", "seal-"
 
 _POLL_S = 0.2
+#: For the piece that is worked on, and the one that ends behind it.
+_SEATS = 2
 
 
 @contextlib.contextmanager
@@ -94,6 +97,7 @@ class Preparer:
         self._books: dict[str, LeaseBook] = {}
         self._heartbeat: Heartbeat | None = None
         self._begun = self._idle = False
+        self._behind, self._seat = Behind(), 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._live, name="preparing", daemon=True)
 
@@ -120,17 +124,24 @@ class Preparer:
         """
         waiting, declined = list(works), dict[Work, Declined]()
         while waiting := [work for work in waiting if work not in declined and not work.over()]:
-            advanced = False
-            for work in waiting:
-                try:
-                    advanced |= work.advance()
-                except Declined as error:
-                    declined[work] = error
-            if not advanced:
+            if not self._round(waiting, declined):
                 self._wait(len(waiting))
         if errors := [error for work, error in declined.items() if not work.over()]:
             names = ", ".join(error.asked for error in errors)
             raise Declined(names, errors[0].found, errors[0].todo)
+
+    def _round(self, works: Iterable[Work], declined: dict[Work, Declined]) -> bool:
+        """A piece of each, where there is one; whether there was any."""
+        advanced = False
+        try:
+            for work in works:
+                try:
+                    advanced |= work.advance()
+                except Declined as error:
+                    declined[work] = error
+        finally:
+            self._behind.settle()
+        return advanced
 
     def folder(self, name: str) -> Path:
         """Where the claims on the work ``name`` are, and what has come of them."""
@@ -153,6 +164,19 @@ class Preparer:
         finally:
             self._books[name].finish(piece.claim, marker)
 
+    def end_behind(self, held: contextlib.ExitStack, end: Callable[[], object]) -> None:
+        """``end`` the piece of the context ``held``, and that context, while the next piece is
+        worked on. Raises what the piece before raised, which has ended by then."""
+        self._behind.settle()
+        piece = held.pop_all()
+
+        def ending() -> None:
+            with piece:
+                end()
+
+        self._seat = (self._seat + 1) % _SEATS  # this one names the piece until it has ended
+        self._behind.call(ending)
+
     def _take(self, name: str, first: int, last: int, done: Callable[[], bool]) -> Piece | None:
         heartbeat, shard = self._beating(), shard_of(first)
         if name not in self._books:
@@ -169,7 +193,7 @@ class Preparer:
         claim = book.try_claim(first, last, 0, others)
         if claim is None:
             return None
-        heartbeat.beat(claim=str(claim), state="running")
+        heartbeat.beat(seat=self._seat, claim=str(claim), state="running")
         self._idle = False
         for other in others:
             book.finish(other, RELEASED)
@@ -182,7 +206,8 @@ class Preparer:
     def _wait(self, works: int) -> None:
         """For others. A look costs a few listings for each work, and many may look."""
         if self._heartbeat is not None and not self._idle:
-            self._heartbeat.beat(claim=None, state="idle")
+            for seat in range(_SEATS):
+                self._heartbeat.beat(seat=seat, claim=None, state="idle")
             self._idle = True
         time.sleep(min(self._ttl / 10, _POLL_S * (1 + works / 2)))
 
@@ -191,7 +216,7 @@ class Preparer:
         looking up, and that wait has a deadline of its own."""
         if self._heartbeat is None:
             self.begin()
-            self._heartbeat = Heartbeat(self._paths, WorkerId.new(), self._ttl)
+            self._heartbeat = Heartbeat(self._paths, WorkerId.new(), self._ttl, seats=_SEATS)
             self._heartbeat.start()
             self._thread.start()
         return self._heartbeat

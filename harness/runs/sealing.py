@@ -2,11 +2,13 @@
 
 Promises: a bank that is sealed is never sealed again, and one that is sealed elsewhere is taken
 over byte for byte; what slow sealing has come to is recorded as it goes, so whoever dies loses the
-last part alone; of two that seal the same part the first one's lines stand.
+last part alone, and what it had of the next bank while that was published; of two that seal the
+same part the first one's lines stand.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Sequence
@@ -66,13 +68,18 @@ class Sealing:
             self._preparer.begin()
             self.manifest = self._source.copy_to(self._paths)
             return True
-        with self._preparer.piece(self._name, 0, 0, self.over) as piece:
+        with contextlib.ExitStack() as held:
+            piece = held.enter_context(self._preparer.piece(self._name, 0, 0, self.over))
             if piece is None:
                 return False
-            sealed = self._sealed(piece)
-            if piece.held():
-                self.manifest = population.seal(self._paths, self.cell, self._simulator(), sealed)
+            sealed, simulator = self._sealed(piece), self._simulator()
+            # A disk is slow: the simulator is asked for the next bank meanwhile.
+            self._preparer.end_behind(held, lambda: self._publish(piece, simulator, sealed))
         return True
+
+    def _publish(self, piece: Piece, simulator: str, sealed: Sealed) -> None:
+        if piece.held():
+            self.manifest = population.seal(self._paths, self.cell, simulator, sealed)
 
     def _found(self) -> Manifest | None:
         """A manifest that begins with these seeds: sealed is sealed, whatever the simulator says

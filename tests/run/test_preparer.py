@@ -90,21 +90,22 @@ def test_a_piece_is_held_by_one_and_given_back_where_it_fails(paths: RunPaths) -
 
 
 def test_a_dead_ones_piece_is_taken_over(paths: RunPaths) -> None:
+    """It held two: one was worked on, the other was being ended behind it."""
     paths.root.mkdir(exist_ok=True)
-    dead = Claim("w", 0, 0, 0, 1)
-    LeaseBook(paths.preparing, "w").try_claim(0, 0, 0)
-    heartbeat = Heartbeat(paths, WorkerId.new(), TTL)
-    heartbeat.beat(claim=str(dead))
-    with preparer(paths) as mine:
-        with mine.piece("w", 0, 0, never) as held:
-            assert held is None
+    heartbeat = Heartbeat(paths, WorkerId.new(), TTL, seats=2)
+    for seat, work in enumerate(("v", "w")):
+        LeaseBook(paths.preparing, work).try_claim(0, 0, 0)
+        heartbeat.beat(seat=seat, claim=str(Claim(work, 0, 0, 0, 1)))
+    with preparer(paths) as mine, contextlib.ExitStack() as stack:
+        for work in ("v", "w"):
+            assert stack.enter_context(mine.piece(work, 0, 0, never)) is None
         heartbeat.end()
-        with contextlib.ExitStack() as stack:
+        for work in ("v", "w"):
             piece: Piece | None = None
             while piece is None:
-                piece = stack.enter_context(mine.piece("w", 0, 0, never))
+                piece = stack.enter_context(mine.piece(work, 0, 0, never))
             assert piece.claim.attempt == 2
-    assert (paths.preparing / "w" / "0" / "0-0.1.released").exists()
+            assert (paths.preparing / work / "0" / "0-0.1.released").exists()
 
 
 def test_who_was_taken_for_dead_is_told(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:

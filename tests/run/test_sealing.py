@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,15 @@ from typing import Any
 import pytest
 
 from harness.canonical import Sealed, episode_line
-from harness.errors import RollpoolError
+from harness.errors import Declined, RollpoolError
 from harness.foundations.settings import Settings
+from harness.leases.heartbeat import holdings
 from harness.paths import Root, RunPaths
 from harness.runs import population, sealing
-from harness.runs.population import Cell
+from harness.runs.population import Cell, Manifest
 from harness.runs.prepare import prepare
 from harness.runs.preparer import Preparer
-from harness.runs.sealing import Parts, Sealing
+from harness.runs.sealing import Parts, Sealing, SealLines, work_name
 
 Launch = Callable[..., Settings]
 CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
@@ -71,6 +74,110 @@ def test_a_quick_simulator_is_asked_for_more_and_more(
         preparer.finish([work])
     assert [len(seeds) for _, seeds in sealer.sealed] == [4, 32, 256, 1024, 1024, 160]
     assert work.manifest is not None and work.manifest.episodes.seeds() == list(range(2500))
+
+
+NEXT = Cell("study", "press_bell", "bench_demo_study_clean")
+LAST = Cell("office", "open_drawer", "bench_demo_office_clean")
+
+
+@pytest.fixture
+def banks(paths: RunPaths) -> Callable[[Preparer, SealLines], list[Sealing]]:
+    """The banks of three cells as works of a preparer."""
+
+    def works(preparer: Preparer, seal: SealLines) -> list[Sealing]:
+        return [
+            Sealing(paths, preparer, cell, SEEDS, seal, lambda: "tabletop")
+            for cell in (CELL, NEXT, LAST)
+        ]
+
+    return works
+
+
+Banks = Callable[[Preparer, SealLines], list[Sealing]]
+
+
+def claims(paths: RunPaths) -> dict[str, list[str]]:
+    """Cell -> the names of its shard: claims and their markers."""
+    found: dict[str, list[str]] = {}
+    for entry in sorted(paths.preparing.glob("*/0/*")):
+        found.setdefault(entry.parts[-3].partition(".seal-")[0], []).append(entry.name)
+    return found
+
+
+def named(paths: RunPaths) -> set[str]:
+    """The claims that heartbeats name."""
+    records = [json.loads(file.read_bytes()) for file in paths.workers.glob("*.json")]
+    return {held["claim"] for record in records for held in holdings(record) if held["claim"]}
+
+
+def test_the_next_bank_is_asked_for_while_one_is_published_and_both_are_held(
+    paths: RunPaths, sealer: Any, banks: Banks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the simulator declines one in between."""
+    asked, publish = threading.Event(), population.seal
+
+    def publishing(paths: RunPaths, cell: Cell, *of: Any) -> Manifest:
+        assert cell == LAST or asked.wait(30)
+        return publish(paths, cell, *of)
+
+    def seal(cell: Cell, seeds: Sequence[int]) -> Sealed:
+        if cell == NEXT:
+            raise Declined("simulator", "no room for the bell", "see its log")
+        if cell == LAST and not asked.is_set():
+            assert not population.has_manifests(paths, CELL), "it is being published"
+            assert named(paths) == {f"{work_name(c, SEEDS)}/0/0-0.1" for c in (CELL, LAST)}
+            with Preparer(paths, 60.0, lambda: None) as other:
+                assert not any(work.advance() for work in banks(other, never)[::2])
+            asked.set()
+        sealed: Sealed = sealer.seal(cell, seeds)
+        return sealed
+
+    monkeypatch.setattr(population, "seal", publishing)
+    with (
+        pytest.raises(Declined, match="no room for the bell"),
+        Preparer(paths, 60.0, lambda: None) as preparer,
+    ):
+        preparer.finish(banks(preparer, seal))
+    for cell in (CELL, LAST):
+        (manifest,) = population.load(paths, cell)
+        assert manifest.episodes.seeds() == SEEDS
+        assert claims(paths)[cell.name] == ["0-0.1", "0-0.1.done"]
+
+
+def test_a_bank_that_cannot_be_published_ends_it_and_both_are_given_back(
+    paths: RunPaths, sealer: Any, banks: Banks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*of: Any) -> Manifest:
+        raise RollpoolError("write", "No space left on device", "free the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(population, "seal", full)
+        with (
+            pytest.raises(RollpoolError, match="No space left"),
+            Preparer(paths, 60.0, lambda: None) as preparer,
+        ):
+            preparer.finish(banks(preparer, sealer.seal))
+    assert claims(paths) == {c.name: ["0-0.1", "0-0.1.released"] for c in (CELL, NEXT)}
+    with Preparer(paths, 60.0, lambda: None) as preparer:
+        works = banks(preparer, sealer.seal)
+        preparer.finish(works)
+    assert all(work.manifest for work in works)
+
+
+def test_who_dies_at_a_bank_has_published_the_one_before(
+    paths: RunPaths, sealer: Any, banks: Banks
+) -> None:
+    def dying(cell: Cell, seeds: Sequence[int]) -> Sealed:
+        if cell == NEXT:
+            raise Killed
+        sealed: Sealed = sealer.seal(cell, seeds)
+        return sealed
+
+    with pytest.raises(Killed), Preparer(paths, 60.0, lambda: None) as preparer:
+        works = banks(preparer, dying)
+        preparer.finish(works)
+    assert [work.manifest for work in works] == [*population.load(paths, CELL), None, None]
+    assert claims(paths)[NEXT.name] == ["0-0.1", "0-0.1.released"]
 
 
 def test_of_two_that_record_a_part_the_first_counts(tmp_path: Path) -> None:
