@@ -22,12 +22,20 @@ CODE = Path(__file__).resolve().parent.parent
 #: Names of checkpoints that move on while a model is trained.
 LATEST = ("latest", "last")
 
+#: A file of metrics rows, as ``metrics_name`` calls it.
+METRICS_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
+
 _RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]*")
 
 
 def component(name: str) -> str:
     """``name`` as one path component without dots: ``PushT-v0`` as it is, ``a/b.c`` encoded."""
     return quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
+
+
+def metrics_name(number: int) -> str:
+    """``_metrics.jsonl``, and ``_metrics.<number>.jsonl`` where that and others were of no use."""
+    return f"_metrics.{number}.jsonl" if number else "_metrics.jsonl"
 
 
 def suggest(name: str, known: Sequence[str]) -> str:

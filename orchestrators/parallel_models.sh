@@ -8,9 +8,10 @@
 #     huge:CKPT_NAME=huge,GIANT_CODE_DIR=/code/huge -- --partition gb10 --gres gpu:1
 #
 # MODEL is LABEL:VARIABLE=VALUE,... and is evaluated in the run NAME_LABEL, its tables are in
-# runs/NAME_LABEL_report; a value may have commas, spaces and lines of its own. The POOL_NODES nodes (default: 1) share a model's queue with its own node
-# and go on to the next one when it is done, so every model moves all the time. Run it again after
-# whatever happened: what is finished is skipped, the rest resumed.
+# runs/NAME_LABEL_report; a value may have commas, spaces and lines of its own. The POOL_NODES nodes
+# (default: 1) share a model's queue with its own node and go on to the next one when it is done, so
+# every model moves all the time. Run it again after whatever happened: what is finished is skipped,
+# the rest resumed.
 set -euo pipefail
 
 # shellcheck source=env.sh

@@ -16,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the README's table, or ``name value source`` of each variable, with its meaning."""
     from harness.foundations.values import as_text
-    from harness.foundations.variables import VARIABLES, markdown_table
+    from harness.foundations.variable_table import markdown_table
+    from harness.foundations.variables import VARIABLES
 
     if arguments.markdown:
         print(markdown_table(), end="")

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.errors import RollpoolError
+from harness.paths import metrics_name
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -52,7 +53,7 @@ def publish_name(path: Path) -> None:
 
 
 class AppendLog:
-    """Lines in ``<directory>/_metrics.jsonl``; after a failed write in ``_metrics.<k>.jsonl``.
+    """Lines in the ``metrics_name(0)`` of a directory; after a failed write in the next one.
 
     The file is created at the first line. One writer a log, so a name that exists is left alone.
     """
@@ -70,7 +71,7 @@ class AppendLog:
         try:
             self._write(data)
         except OSError:
-            with _refusing(self._directory / self._name()):
+            with _refusing(self._file()):
                 self._write(data)
 
     def close(self) -> None:
@@ -87,9 +88,8 @@ class AppendLog:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _name(self) -> str:
-        number = f".{self._number}" if self._number else ""
-        return f"_metrics{number}.jsonl"
+    def _file(self) -> Path:
+        return self._directory / metrics_name(self._number)
 
     def _write(self, data: bytes) -> None:
         try:
@@ -107,7 +107,7 @@ class AppendLog:
         self._directory.mkdir(parents=True, exist_ok=True)
         while True:
             try:
-                fd = os.open(self._directory / self._name(), _CREATE | os.O_APPEND, 0o644)
+                fd = os.open(self._file(), _CREATE | os.O_APPEND, 0o644)
             except FileExistsError:
                 self._number += 1
                 continue

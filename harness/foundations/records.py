@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.canonical import canonical_json
 from harness.errors import RollpoolError
+from harness.paths import METRICS_NAME
 
 #: The format of rows written by this version; rows of a newer one are noted, not guessed at.
 FORMAT = 1
@@ -29,7 +30,6 @@ OUTCOMES: Mapping[str, bool | None] = {"success": True, "fail": False, "error": 
 ERROR_KINDS = ("policy", "simulator", "crash", "stall", "timeout", "lost", "protocol")
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_FILE_NAME = re.compile(r"_metrics(\.\d+)?\.jsonl")
 
 
 def read_json(text: str, **how: Any) -> Any:
@@ -187,7 +187,7 @@ def metrics_files(results: Path, within: Path | str = "") -> list[Path]:
         if name not in _names(folder):
             return []
         folder /= name
-    return files_below(folder, _FILE_NAME)
+    return files_below(folder, METRICS_NAME)
 
 
 def files_below(folder: Path, name: re.Pattern[str]) -> list[Path]:

@@ -1,21 +1,16 @@
 """Every environment variable of the toolkit, declared once.
 
-Validation, the README's table and the exports to the children come from ``VARIABLES``.
-``python -m harness.foundations.variables`` prints the table; with a file name it renews the table
-that stands between the file's two ``variables`` marker comments.
+Validation, the README's table (``variable_table``) and the exports to the children come from
+``VARIABLES``.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 Reader = Literal["toolkit", "simulator", "model", "policy wrapper", "setup"]
 Type = Literal["text", "int", "float", "flag", "path", "mapping"]
-
-BEGIN, END = "<!-- variables: begin -->", "<!-- variables: end -->"
 
 
 @dataclass(frozen=True)
@@ -244,38 +239,3 @@ _DECLARATIONS = (
 
 #: Name -> declaration, in the order of the table.
 VARIABLES: dict[str, Variable] = {v.name: v for v in _DECLARATIONS}
-
-
-def markdown_table() -> str:
-    """The table of all variables, for the README."""
-    lines = ["| variable | default | read by | meaning |", "|---|---|---|---|"]
-    for v in VARIABLES.values():
-        default = "-" if v.default is None else f"`{v.default}`{f' {v.unit}' if v.unit else ''}"
-        default += f" for `{v.default_of}`" if v.default_of else ""
-        choices = f" ({', '.join(f'`{c}`' for c in v.choices)})" if v.choices else ""
-        sealed = "; **moves numbers**" if v.moves_numbers else ""
-        sealed += "; the same for all workers of a run" if v.shared else ""
-        lines.append(f"| `{v.name}` | {default} | {v.reader} | {v.meaning}{choices}{sealed} |")
-    return "\n".join(lines) + "\n"
-
-
-def with_table(text: str) -> str:
-    """``text`` with the table between its markers renewed. Raises ``ValueError`` without them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"no {BEGIN} ... {END} in the text")
-    return f"{before}{begin}\n{markdown_table()}{end}{after}"
-
-
-def main(arguments: list[str]) -> None:
-    """Print the table, or renew it in the files named."""
-    for name in arguments:
-        file = Path(name)
-        file.write_text(with_table(file.read_text(encoding="utf-8")), encoding="utf-8")
-    if not arguments:
-        sys.stdout.write(markdown_table())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

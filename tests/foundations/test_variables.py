@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.foundations.values import parse
-from harness.foundations.variables import BEGIN, VARIABLES, Variable, markdown_table, with_table
+from harness.foundations.variable_table import BEGIN, markdown_table, with_table
+from harness.foundations.variables import VARIABLES, Variable
 from harness.paths import CODE, Root
 
 #: Every name of the RoboPRO pipeline guide: its users set these.
@@ -58,5 +59,5 @@ def test_every_document_that_shows_the_table_shows_todays() -> None:
         text = document.read_text(encoding="utf-8")
         if BEGIN in text:
             assert with_table(text) == text, (
-                f"renew it: python -m harness.foundations.variables {document}"
+                f"renew it: python -m harness.foundations.variable_table {document}"
             )
