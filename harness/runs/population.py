@@ -115,29 +115,22 @@ def seal(paths: RunPaths, cell: Cell, simulator: str, sealed: Sealed) -> Manifes
     header = {"format": FORMAT, "simulator": simulator}
     header |= {"scene": cell.scene, "task": cell.task, "task_config": cell.task_config}
     text = "\n".join([canonical_json(header), *sealed.lines, ""])
-    return note_step_limit(paths, append(paths, cell, text.encode()), sealed.step_limit)
+    return append(paths, cell, text.encode(), sealed.step_limit)
 
 
-def append(paths: RunPaths, cell: Cell, data: bytes) -> Manifest:
-    """Append a manifest with these bytes to those of the cell; the same ones are there once."""
+def append(paths: RunPaths, cell: Cell, data: bytes, step_limit: int = 0) -> Manifest:
+    """Append a manifest with these bytes to those of the cell; the same ones are there once. The
+    task's step limit is noted first: where the manifest is, nobody asks for it any more."""
     digest = hashlib.sha256(data).hexdigest()
-    names = _manifest_names(paths, cell)
-    for seq, existing in names:
-        if existing == digest:
-            return _read(paths, cell, seq, digest)
-    seq = 1 + max((seq for seq, _ in names), default=-1)
+    seqs = {existing: seq for seq, existing in _manifest_names(paths, cell)}
+    seq = seqs.get(digest, 1 + max(seqs.values(), default=-1))
     file = paths.manifest(cell.name, seq, digest)
     _make(file.parent)
-    publish_once(file, data)
+    if step_limit and not _largest(_LIMIT, _listing(paths, cell), digest):
+        publish_name(paths.step_limit(cell.name, seq, digest, step_limit))
+    if digest not in seqs:
+        publish_once(file, data)
     return _read(paths, cell, seq, digest)
-
-
-def note_step_limit(paths: RunPaths, manifest: Manifest, limit: int) -> Manifest:
-    """Say beside the manifest what its task's step limit is; 0 says nothing."""
-    if not limit or manifest.step_limit:
-        return manifest
-    publish_name(paths.step_limit(manifest.cell.name, manifest.seq, manifest.hash, limit))
-    return replace(manifest, step_limit=limit)
 
 
 def select(paths: RunPaths, manifest: Manifest, first: int) -> Manifest:
@@ -238,20 +231,20 @@ def _read(paths: RunPaths, cell: Cell, seq: int, digest: str) -> Manifest:
 
 def _with_selection(paths: RunPaths, manifest: Manifest) -> Manifest:
     names = _listing(paths, manifest.cell)
-    selected = _largest(_SELECTION, names, manifest)
+    selected = _largest(_SELECTION, names, manifest.hash)
     if selected > len(manifest.episodes):
         raise RollpoolError(
             f"manifest {paths.manifest(manifest.cell.name, manifest.seq, manifest.hash)}",
             f"{selected} of its {len(manifest.episodes)} episodes are selected",
             "remove the .first file that does not belong to it",
         )
-    return replace(manifest, selected=selected, step_limit=_largest(_LIMIT, names, manifest))
+    return replace(manifest, selected=selected, step_limit=_largest(_LIMIT, names, manifest.hash))
 
 
-def _largest(pattern: re.Pattern[str], names: Sequence[str], manifest: Manifest) -> int:
-    """The largest number that a name beside the manifest says of it, else 0."""
+def _largest(pattern: re.Pattern[str], names: Sequence[str], digest: str) -> int:
+    """The largest number that a name says of the manifest with this hash, else 0."""
     found = (pattern.fullmatch(name) for name in names)
-    return max((int(m[3]) for m in found if m and m[2] == manifest.hash), default=0)
+    return max((int(m[3]) for m in found if m and m[2] == digest), default=0)
 
 
 def _make(folder: Path) -> None:

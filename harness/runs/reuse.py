@@ -31,8 +31,7 @@ class Source:
         """Append it to the manifests of a run, where it is not among them yet."""
         cell, digest = self.manifest.cell, self.manifest.hash
         data = self._paths.manifest(cell.name, self.manifest.seq, digest).read_bytes()
-        copied = population.append(paths, cell, data)
-        return population.note_step_limit(paths, copied, self.manifest.step_limit)
+        return population.append(paths, cell, data, self.manifest.step_limit)
 
 
 class Sources:

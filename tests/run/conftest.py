@@ -39,7 +39,8 @@ class Sealer:
 
     def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
         self.sealed.append((cell.name, tuple(seeds)))
-        return Sealed([episode_line(seed, f"{self.wording} {seed}.", {}) for seed in seeds])
+        lines = [episode_line(seed, f"{self.wording} {seed}.", {}) for seed in seeds]
+        return Sealed(lines, step_limit=400)
 
     def check(self, cell: Cell, seeds: Sequence[int]) -> Sequence[bool]:
         self.checked.append((cell.name, tuple(seeds)))

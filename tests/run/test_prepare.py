@@ -102,7 +102,7 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
 ) -> None:  # fmt: skip
     launch = settings(SEEDS_ROOT=str(write_bank("1 2 3")), EVAL_TEST_NUM="2")
     undisturbed = None
-    for stop in range(6):
+    for stop in range(8):
         shutil.rmtree(paths.manifests, ignore_errors=True)
         count = 0
 
@@ -123,7 +123,7 @@ def test_interrupted_anywhere_and_repeated_is_the_same(
         repeated = prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
         undisturbed = undisturbed or repeated
         assert repeated == undisturbed
-        assert [m.selected for m in repeated] == [2, 2]
+        assert [(m.selected, m.step_limit) for m in repeated] == [(2, 400), (2, 400)]
 
 
 def test_a_cell_that_was_sealed_but_not_selected_is_never_taken_for_an_empty_one(
