@@ -190,5 +190,4 @@ def _clock_offset(trial: Path) -> float:
 def _free(place: Path) -> int:
     while not place.exists():
         place = place.parent
-    found = os.statvfs(place)
-    return found.f_bavail * found.f_frsize
+    return shutil.disk_usage(place).free

@@ -74,8 +74,7 @@ class Store:
 
     def free(self) -> int:
         """Bytes that an ordinary user can still write."""
-        found = os.statvfs(self.path)
-        return found.f_bavail * found.f_frsize
+        return shutil.disk_usage(self.path).free
 
     def copies(self, kind: str = "*") -> list[Path]:
         """Every copy that has its marker, the one that was used longest ago first."""

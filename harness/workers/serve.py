@@ -102,11 +102,13 @@ class ServingNode:
 
     def _wait(self) -> None:
         try:
-            left = self._process.left(_POLL_S)
+            self._look()
         except ProcessDied as died:
             self._say(str(died))
-            return
-        if left:
+
+    def _look(self) -> None:
+        """What the server says for a while, and who is there for it to go to."""
+        if left := self._process.left(_POLL_S):
             address, words = left
             self._joined.discard(address)
             self._say(f"simulator {address[0]}:{address[1]}: {words}")

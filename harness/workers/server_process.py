@@ -102,18 +102,14 @@ class ModelServerProcess:
         return self.identity
 
     def join(self, host: str, port: int) -> None:
-        """Send it to a simulator that listens there; ``left`` tells when it is back."""
-        assert self._channel is not None, "start it first"
-        self._channel.send({"do": "join", "host": host, "port": port})
+        """Send it to a simulator that listens there; ``left`` tells when it is back. Raises
+        ``ProcessDied``."""
+        self._send({"do": "join", "host": host, "port": port})
 
     def compare(self, batch: int, deadline_s: float) -> dict[str, Any]:
         """See ``inference.invariance.Keeping.compare``. Raises ``RollpoolError``."""
-        assert self._channel is not None and self._proc is not None, "start it first"
-        try:
-            self._channel.send({"do": "compare", "batch": batch})
-            message = children.receive(self._channel, self._proc, deadline_s)
-        except ChannelClosed as closed:
-            raise self.died() from closed
+        self._send({"do": "compare", "batch": batch})
+        message = self._receive(deadline_s)
         if message is None:
             found = f"no answer within {deadline_s:.0f} s"
         elif message["say"] == "compared":
@@ -129,11 +125,7 @@ class ModelServerProcess:
         Raises:
             ProcessDied: it has ended.
         """
-        assert self._channel is not None, "start it first"
-        try:
-            message = self._channel.receive(timeout_s)
-        except ChannelClosed as closed:
-            raise self.died() from closed
+        message = self._receive(timeout_s)
         if message is None:
             return None
         return (message["host"], message["port"]), message["words"]
@@ -175,11 +167,7 @@ class ModelServerProcess:
             self._proc = children.spawn(argv, self._log, self._env, [theirs.fileno()])
 
     def _await_ready(self, deadline_s: float) -> dict[str, Any]:
-        assert self._channel is not None and self._proc is not None
-        try:
-            message = children.receive(self._channel, self._proc, deadline_s)
-        except ChannelClosed as closed:
-            raise self.died() from closed
+        message = self._receive(deadline_s)
         if message is not None and message["say"] == "ready":
             return message
         self.kill()
@@ -188,6 +176,20 @@ class ModelServerProcess:
         else:
             found = message["message"]
         raise RollpoolError(self._what, found, f"its log is {self._log}")
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        assert self._channel is not None, "start it first"
+        try:
+            self._channel.send(message)
+        except ChannelClosed as closed:
+            raise self.died() from closed
+
+    def _receive(self, timeout_s: float) -> dict[str, Any] | None:
+        assert self._channel is not None and self._proc is not None, "start it first"
+        try:
+            return children.receive(self._channel, self._proc, timeout_s)
+        except ChannelClosed as closed:
+            raise self.died() from closed
 
     def _end(self, grace_s: float) -> None:
         if self._channel is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import RollpoolError
+from harness.workers import children
 from harness.workers.children import ProcessDied
 from harness.workers.server_process import ModelServerProcess
 from tests.processes.conftest import TOKEN, StartSim, address, episode, outcome
@@ -101,6 +102,19 @@ def test_a_policy_that_does_not_load_says_why(tmp_path: Path, body: str, says: s
         broken.start(60)
     assert str(tmp_path / "model.log") in str(error.value)
     assert not broken.alive()
+
+
+def test_one_that_has_died_is_named_whatever_it_is_asked_next(tmp_path: Path) -> None:
+    """Also where nobody has noticed yet."""
+    asks = (lambda: gone.join("127.0.0.1", 1), lambda: gone.left(5), lambda: gone.compare(1, 5))
+    with server(policy(tmp_path / "sick", SICK), tmp_path, connects=True) as gone:
+        for ask in asks:
+            gone.start(60)
+            assert gone._proc is not None
+            gone._proc.kill()
+            children.wait_exited(gone._proc, 20)
+            with pytest.raises(ProcessDied, match="ended by SIGKILL"):
+                ask()
 
 
 def test_a_policy_that_takes_too_long_is_ended(tmp_path: Path) -> None:
