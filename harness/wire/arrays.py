@@ -21,15 +21,14 @@ _MAX_NDIM = 32
 _LAST_CODE_POINT = 0x10FFFF
 
 
-def checked(array: np.ndarray) -> np.ndarray:
-    """The array in C order, or ProtocolError where its element type cannot cross."""
-    if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
+def check_type(dtype: np.dtype[Any]) -> None:
+    """ProtocolError where elements of this type cannot cross."""
+    if dtype.kind not in _KINDS or dtype.itemsize == 0:
         raise ProtocolError(
             "send an array",
-            f"element type {array.dtype} cannot cross the wire",
+            f"element type {dtype} cannot cross the wire",
             "send numbers, booleans, text, bytes or times",
         )
-    return np.asarray(array, order="C")
 
 
 def plain(scalar: np.generic) -> bool | int | float | str:

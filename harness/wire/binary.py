@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.wire.arrays import (
     check_text,
-    checked,
+    check_type,
     malformed,
     parse_spec,
     plain,
@@ -56,28 +56,28 @@ def encode(message: dict[str, Any]) -> list[memoryview]:
 
 
 def _without_arrays(value: Any, path: _Path, found: list[tuple[_Path, np.ndarray]]) -> Any:
-    """``value`` with None in the place of each array; these go to ``found``."""
-    if isinstance(value, np.ndarray):
-        found.append((path, checked(value)))
-        return None
-    if isinstance(value, dict):
-        for key in value:
-            if type(key) is not str and not isinstance(key, str):
-                raise TypeError(f"the key {key!r}")
-        return {
-            key: item if type(item) in _LEAVES else _without_arrays(item, (*path, key), found)
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [
-            item if type(item) in _LEAVES else _without_arrays(item, (*path, index), found)
-            for index, item in enumerate(value)
-        ]
-    return value
+    """An object or a list with None in the place of each array; these go to ``found``."""
+    named = isinstance(value, dict)
+    plain: dict[Any, Any] = {}
+    for key, item in value.items() if named else enumerate(value):
+        if type(key) is not str and named and not isinstance(key, str):
+            raise TypeError(f"the key {key!r}")
+        if type(item) in _LEAVES:
+            plain[key] = item
+        elif isinstance(item, np.ndarray):
+            found.append(((*path, key), np.asarray(item, order="C")))
+            plain[key] = None
+        elif isinstance(item, (dict, list, tuple)):
+            plain[key] = _without_arrays(item, (*path, key), found)
+        else:
+            plain[key] = item  # the encoder's to judge
+    return plain if named else list(plain.values())
 
 
 @functools.lru_cache(64)
 def _described(arrays: tuple[tuple[_Path, np.dtype[Any], tuple[int, ...]], ...]) -> bytes:
+    for _, dtype, _ in arrays:
+        check_type(dtype)
     layout = [(path, dtype.str, shape) for path, dtype, shape in arrays]
     return _ENCODER.encode(layout).encode()
 

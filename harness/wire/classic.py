@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.wire.arrays import (
     check_text,
-    checked,
+    check_type,
     malformed,
     parse_spec,
     plain,
@@ -106,10 +106,9 @@ def _request(command: Any, fields: Any) -> dict[str, Any]:
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        array = checked(value)
-        dtype = str(array.dtype)
-        data = base64.b64encode(array.tobytes()).decode("ascii")
-        return {_MARK: True, "data": data, "dtype": dtype, "shape": array.shape}
+        check_type(value.dtype)
+        data = base64.b64encode(np.asarray(value).tobytes()).decode("ascii")
+        return {_MARK: True, "data": data, "dtype": str(value.dtype), "shape": value.shape}
     if isinstance(value, np.generic):
         return plain(value)
     raise TypeError(f"a value of type {type(value).__name__}")

@@ -1,8 +1,8 @@
 """Length-prefixed frames on a stream socket.
 
 A frame is a 4-byte big-endian length and that many bytes. Promises: reads are exact, a frame is
-never larger than the caller's limit, no call lasts longer than its deadline (give or take a
-hundredth of it), and the payload is received into one block of memory, without a copy on the way.
+never larger than the caller's limit, no call lasts longer than its deadline, and the payload is
+received into one block of memory, without a copy on the way.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
 _REUSE_LIMIT = 64 * 1024 * 1024
 _NOTHING = memoryview(b"")
 _AT_ONCE = 64 * 1024  # bytes asked for when a frame's length is not known yet
+#: The kernel is told of a wait of so long, over and over where it takes longer: to tell it anew
+#: before each call would take a system call.
+_TICK_S = 10.0
 
 
 class Deadline:
@@ -40,24 +43,19 @@ class Deadline:
     def remaining(self) -> float:
         """Seconds left; raises DeadlinePassed instead of returning zero or less."""
         left = self.end - time.monotonic()
-        if left <= 0:
-            raise self.passed()
-        return left
-
-    def bound(self, sock: socket.socket) -> None:
-        """The next call on ``sock`` waits until then. To say so costs a system call, so it is said
-        once for all calls in the first hundredth of the time."""
-        left = self.remaining()
-        wait_s = self.seconds if left > 0.99 * self.seconds else left
-        if sock.gettimeout() != wait_s:
-            sock.settimeout(wait_s)
-
-    def passed(self) -> DeadlinePassed:
-        return DeadlinePassed(
+        if left > 0:
+            return left
+        raise DeadlinePassed(
             self.waiting_for,
             f"nothing complete within {self.seconds:g} s",
             "look at the peer's log: it hangs, or needs a longer deadline",
         )
+
+    def bound(self, sock: socket.socket) -> None:
+        """The next call on ``sock`` waits until then, or for a tick. Raises DeadlinePassed."""
+        wait_s = min(self.remaining(), _TICK_S)
+        if sock.gettimeout() != wait_s:
+            sock.settimeout(wait_s)
 
 
 def padding(end: int) -> int:
@@ -103,7 +101,7 @@ def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadl
         try:
             sent = sock.sendmsg(pending[:_VECTORS_A_CALL])
         except TimeoutError:
-            raise deadline.passed() from None
+            continue
         except OSError as error:
             raise _lost(deadline.waiting_for, str(error)) from error
         left -= sent
@@ -157,12 +155,12 @@ class Inbox:
 
 
 def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:
-    """How many bytes came, at least one."""
+    """How many bytes came; none is no end, but a tick."""
     deadline.bound(sock)
     try:
         count = sock.recv_into(into)
     except TimeoutError:
-        raise deadline.passed() from None
+        return 0
     except OSError as error:
         raise _lost(deadline.waiting_for, str(error)) from error
     if count == 0:

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from harness.wire import (
     classic,
     connect,
 )
-from harness.wire.frames import FRAME_LIMIT, Deadline, Memory, send_frame
+from harness.wire.frames import FRAME_LIMIT, Deadline, Inbox, Memory, send_frame
 
 Pair = tuple[Connection, Connection]
 
@@ -172,6 +173,50 @@ def test_large_frames_are_whole_in_whatever_pieces_they_come(tcp_pair: Pair, pie
         thread.join()
         client.send({"type": "close"})
         assert server.receive() == {"type": "close"}
+
+
+class Ticking:
+    """A socket on which every other call comes to nothing in time, and the others do little."""
+
+    def __init__(self, coming: bytes = b"") -> None:
+        self.coming, self.sent, self._odd = coming, b"", False
+        self._timeout: float | None = None
+
+    def gettimeout(self) -> float | None:
+        return self._timeout
+
+    def settimeout(self, seconds: float) -> None:
+        self._timeout = seconds
+
+    def _tick(self) -> None:
+        self._odd = not self._odd
+        if self._odd:
+            raise TimeoutError
+
+    def recv_into(self, into: memoryview) -> int:
+        self._tick()
+        count = min(len(into), 1000)
+        into[:count], self.coming = self.coming[:count], self.coming[count:]
+        return count
+
+    def sendmsg(self, parts: list[memoryview]) -> int:
+        self._tick()
+        some = b"".join(parts)[:1000]
+        self.sent += some
+        return len(some)
+
+
+def test_a_wait_is_over_at_its_deadline_and_not_when_the_kernel_was_asked_to_look() -> None:
+    payload = bytes(range(256)) * 400
+    sender: Any = Ticking()
+    receiver: Any = Ticking(len(payload).to_bytes(4, "big") + payload)
+    send_frame(sender, [memoryview(payload)], Deadline(60, "send"))
+    assert sender.sent == receiver.coming
+    inbox = Inbox(receiver)
+    inbox.frame(FRAME_LIMIT, Deadline(60, "a frame"), 60)
+    assert inbox.whole() == payload
+    with pytest.raises(DeadlinePassed):
+        inbox.frame(FRAME_LIMIT, Deadline(0, "a frame"), 60)
 
 
 def test_a_peer_that_goes_away_within_a_large_frame_is_noticed(tcp_pair: Pair) -> None:
