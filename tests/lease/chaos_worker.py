@@ -22,7 +22,8 @@ from harness.leases.observer import Observer
 from harness.leases.standing import Standing
 from harness.leases.takeover import Lost
 from harness.paths import RunPaths
-from tests.lease.world import World, manifest, row
+from tests.lease.scripted import manifest, row
+from tests.lease.world import World
 
 TTL = 60.0
 

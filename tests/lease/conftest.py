@@ -22,7 +22,7 @@ from harness.leases.standing import Standing
 from harness.leases.takeover import Lost
 from harness.paths import RunPaths
 from harness.runs.population import Manifest, selected_positions
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 TTL = 60.0
 

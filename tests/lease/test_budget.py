@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.foundations.records import Row
 from harness.leases.budget import Budget, Streak
 from harness.leases.decisions import RESET, RETRY, Decisions, decide
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 BANK = manifest("a", 9)
 

@@ -14,7 +14,7 @@ from harness.leases.claims import Batch, Wait
 from harness.leases.heartbeat import Heartbeat, WorkerId
 from harness.leases.takeover import Lost
 from tests.lease.conftest import TTL, Cluster, Member
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 
 def test_the_order_of_work(cluster: Cluster) -> None:

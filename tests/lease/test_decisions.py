@@ -19,7 +19,7 @@ from harness.leases.claims import Wait
 from harness.leases.compaction import compact
 from harness.leases.decisions import RESET, RETRY, SKIP, Decisions, Verdict, decide
 from tests.lease.conftest import TTL, Cluster, Member
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 BANK = manifest("a", 1)
 KEY = (BANK.hash, 0)

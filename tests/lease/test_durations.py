@@ -10,7 +10,7 @@ import pytest
 from harness.foundations.records import Row
 from harness.leases.durations import Durations, read
 from harness.runs.population import Cell
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 A, B, C = (manifest(digit, 9) for digit in "abc")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from harness.leases.decisions import RESET, RETRY, SKIP
-from tests.lease.world import TTL, Worker, World, clean
+from tests.lease.worker import TTL, Worker, clean
+from tests.lease.world import World
 
 
 class Calm(RuleBasedStateMachine):

@@ -20,13 +20,15 @@ from harness.leases.lease import LeaseBook
 from harness.leases.names import Claim
 from harness.leases.observer import Observer
 from harness.paths import RunPaths
-from tests.lease import world as w
+from tests.lease.disk import RUN, View
 from tests.lease.test_protocol import (
     calm_history,
     disturbed_history,
     late_history,
     waiting_history,
 )
+from tests.lease.worker import Heard, Violation, Worker, run_episode, stubborn
+from tests.lease.world import World
 
 SEEDS = 80
 
@@ -69,7 +71,7 @@ class RemovesTheDead(LeaseBook):
         self, first: int, last: int, recorded: int, dead: Collection[Claim] = ()
     ) -> Claim | None:
         view = self._fs
-        assert isinstance(view, w.View)
+        assert isinstance(view, View)
         for claim in dead:
             view.disk.remove(claim.path(self._leases))
         self.removed |= {*dead}
@@ -98,7 +100,7 @@ class BatchesAreAsLongAsMine(LeaseBook):
             self._covering[position].sort(key=lambda claim: claim.attempt)
 
 
-class HoldsDirectoriesOpen(w.View):
+class HoldsDirectoriesOpen(View):
     """Lists through a descriptor that was opened before, with what it showed then."""
 
     def __init__(self, *args: Any) -> None:
@@ -113,7 +115,7 @@ class HoldsDirectoriesOpen(w.View):
         return seen
 
 
-class AsksStat(w.View):
+class AsksStat(View):
     """Asks for the names that it expects instead of listing: what was once missing stays so."""
 
     def __init__(self, *args: Any) -> None:
@@ -122,7 +124,7 @@ class AsksStat(w.View):
 
     def names(self, directory: Path) -> list[str]:
         seen = [name for name in super().names(directory) if directory / name not in self.missing]
-        if directory.parent.parent == w.RUN.leases:
+        if directory.parent.parent == RUN.leases:
             expected = (f"{first}-{first}.1" for first in range(8))
             self.missing |= {directory / name for name in expected if name not in seen}
         return seen
@@ -147,7 +149,7 @@ class BelievesSlurm(Observer):
         return super().dead(worker) or failed
 
 
-class ForgetsFloors(w.Heard):
+class ForgetsFloors(Heard):
     """Decides by numbers of attempts, but lets late rows of before a reset count."""
 
     def of(self, manifest: str, position: int) -> Verdict:
@@ -171,13 +173,13 @@ class NamesOneSeat(Heartbeat):
         return super()._text(seats[:1])
 
 
-def marks_before_it_records(worker: w.Worker) -> None:
-    while (batch := w.stubborn(worker.claims.next)) is not None:
+def marks_before_it_records(worker: Worker) -> None:
+    while (batch := stubborn(worker.claims.next)) is not None:
         if not isinstance(batch, Batch):
             worker.pause("wait")
             continue
-        made = [w.run_episode(worker, batch, position) for position in batch.positions]
-        w.stubborn(functools.partial(worker.claims.finish, batch, "done"))
+        made = [run_episode(worker, batch, position) for position in batch.positions]
+        stubborn(functools.partial(worker.claims.finish, batch, "done"))
         for row in made:
             worker.pause("record")
             worker.world.rows.append(row)
@@ -189,7 +191,7 @@ def latest_wins(rows: Iterable[Row]) -> dict[tuple[str, int], Row]:
     return {(row.manifest, row.position): row for row in rows}
 
 
-Broken = tuple[dict[str, Any], Callable[[w.World, int], None]]
+Broken = tuple[dict[str, Any], Callable[[World, int], None]]
 
 BROKEN: dict[str, Broken] = {
     "liveness by comparing clocks": (
@@ -221,10 +223,10 @@ BROKEN: dict[str, Broken] = {
 def test_caught(name: str) -> None:
     changes, history = BROKEN[name]
     for seed in range(3 if history is late_history else SEEDS):
-        world = w.World(**changes)
+        world = World(**changes)
         try:
             history(world, seed)
-        except w.Violation:
+        except Violation:
             return
         finally:
             world.close()

@@ -14,7 +14,8 @@ from harness.leases.lease import LeaseBook
 from harness.leases.standing import Standing
 from harness.runs.population import Manifest
 from tests.lease.conftest import Cluster, Member
-from tests.lease.world import RUN, manifest
+from tests.lease.disk import RUN
+from tests.lease.scripted import manifest
 
 
 def foretold(**seconds: float) -> Mapping[str, Mapping[str, float]]:

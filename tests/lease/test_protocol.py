@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.leases.decisions import RESET, RETRY, SKIP
-from tests.lease.world import INTERVAL, TTL, Worker, World, clean
+from tests.lease.worker import INTERVAL, TTL, Worker, clean
+from tests.lease.world import World
 
 
 def calm_history(world: World, seed: int) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from harness.leases.claims import Batch, Wait
 from tests.lease.conftest import TTL, Cluster
-from tests.lease.world import manifest
+from tests.lease.scripted import manifest
 
 #: Whoever waits asks again after so long; the real one asks more often, which only costs time here.
 PATIENCE_S = 60.0

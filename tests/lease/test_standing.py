@@ -17,7 +17,7 @@ from harness.leases.lease import LeaseBook
 from harness.leases.names import Claim
 from harness.leases.standing import Standing
 from tests.lease.conftest import Cluster
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 
 BANK, SELECTED = manifest("a", 6), range(5)
 #: Of a longer bank and of other minibatches, too.

@@ -22,7 +22,7 @@ from harness.paths import Root
 from harness.reports.episode_table import CountedEpisodes, EpisodeTable
 from harness.reports.report import Counted
 from harness.reports.row_table import RowTable
-from tests.lease.world import manifest, row
+from tests.lease.scripted import manifest, row
 from tests.report.handmade import HandMade
 
 BANK = manifest("a", 3)
