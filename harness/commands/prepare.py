@@ -62,19 +62,22 @@ def prepare_run(
     if queue:
         refuse_other_queue(paths, queue)
 
+    made: Run | None = None
+
     def begin() -> None:
         # Of two preparers with different settings the second stops before it adds an episode.
-        run = open_run(settings.root, settings, create=True)
+        nonlocal made
+        made = open_run(settings.root, settings, create=True)
         if queue:
             install_queue(paths, queue)
-        begun(run)
+        begun(made)
 
     with _Simulator(settings, paths) as asked:
         manifests = prepare(
             paths, settings, asked.describe, asked.seal, asked.check,
             queue=None if paths.queue.exists() else queue, begin=begin,
         )  # fmt: skip
-    run = open_run(settings.root, settings, create=True)
+    run = made or open_run(settings.root, settings, create=True)
     if queue:
         install_queue(paths, queue)
     refuse_other_code(run)

@@ -29,9 +29,9 @@ SealLines = Callable[[Cell, Sequence[int]], Sealed]
 
 #: What a death may cost, but for the seeds that one request is about.
 _RECORD_S = 30.0
-#: A request asks for some times as many seeds as the last one, if that took less.
-_QUICK_S, _GROWTH = 2.0, 8
-_FIRST_REQUEST, _LAST_REQUEST = 4, 1024
+#: What a request is to take, by the pace of the last one.
+_REQUEST_S = 5.0
+_FIRST_REQUEST, _LARGEST_REQUEST = 4, 1024
 
 
 def work_name(cell: Cell, seeds: Sequence[int]) -> str:
@@ -102,8 +102,7 @@ class Sealing:
             begin, before = len(parts.lines) + len(fresh), time.monotonic()
             lines, limit = self._asked(self.seeds[begin : begin + size])
             fresh += lines
-            if time.monotonic() - before < _QUICK_S:
-                size = min(_GROWTH * size, _LAST_REQUEST)
+            size = next_request(len(lines), time.monotonic() - before)
         return Sealed(parts.lines + fresh, limit)
 
     def _asked(self, seeds: Sequence[int]) -> Sealed:
@@ -115,6 +114,11 @@ class Sealing:
                 "mend its adapter's `seal`",
             )  # fmt: skip
         return sealed
+
+
+def next_request(seeds: int, took_s: float) -> int:
+    """How many seeds to ask for where so many took so long."""
+    return int(min(_LARGEST_REQUEST, max(1, seeds * _REQUEST_S / max(took_s, 1e-6))))
 
 
 class Parts:

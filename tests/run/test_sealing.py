@@ -42,7 +42,7 @@ def test_who_dies_loses_the_last_part(
     paths: RunPaths, sealer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealing, "_RECORD_S", 0.0)
-    monkeypatch.setattr(sealing, "_QUICK_S", 0.0)
+    monkeypatch.setattr(sealing, "_REQUEST_S", 0.0)
 
     def dying(cell: Cell, seeds: Sequence[int]) -> Sealed:
         if 8 in seeds:
@@ -65,15 +65,25 @@ def test_who_dies_loses_the_last_part(
     assert [e.instruction for e in work.manifest.episodes][::9] == ["Do it 0.", "Do otherwise 9."]
 
 
-def test_a_quick_simulator_is_asked_for_more_and_more(
+def test_a_quick_simulator_is_asked_for_many_at_once(
     paths: RunPaths, sealer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealing, "_QUICK_S", float("inf"))
+    monkeypatch.setattr(sealing, "_REQUEST_S", 1e9)
     with Preparer(paths, 60.0, lambda: None) as preparer:
         work = Sealing(paths, preparer, CELL, range(2500), sealer.seal, lambda: "tabletop")
         preparer.finish([work])
-    assert [len(seeds) for _, seeds in sealer.sealed] == [4, 32, 256, 1024, 1024, 160]
+    assert [len(seeds) for _, seeds in sealer.sealed] == [4, 1024, 1024, 448]
     assert work.manifest is not None and work.manifest.episodes.seeds() == list(range(2500))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "took_s", "following"),
+    [(4, 0.0, 1024), (4, 0.5, 40), (40, 10.0, 20), (1024, 5.0, 1024), (1, 60.0, 1)],
+)
+def test_a_request_is_as_large_as_the_pace_of_the_last_one_says(
+    seeds: int, took_s: float, following: int
+) -> None:
+    assert sealing.next_request(seeds, took_s) == following
 
 
 NEXT = Cell("study", "press_bell", "bench_demo_study_clean")
