@@ -24,7 +24,14 @@ from harness.leases.order import Order
 from harness.leases.standing import Standing
 from harness.leases.takeover import Takeover
 from tests.foundations import test_atomic
-from tests.lease import test_budget, test_claims, test_decisions, test_heartbeat, test_order
+from tests.lease import (
+    test_budget,
+    test_claims,
+    test_decisions,
+    test_heartbeat,
+    test_order,
+    test_takeover,
+)
 from tests.lease.conftest import Cluster, Unsynced
 
 
@@ -69,11 +76,11 @@ def nothing(*args: Any, **more: Any) -> None:
 BROKEN: dict[str, tuple[type, str, Any, Callable[..., None]]] = {
     "a heartbeat through a held descriptor": (
         Unsynced, "rewrite", writes_through_a_held_descriptor,
-        test_claims.test_an_unlinked_heartbeat_stops_its_owner_before_it_is_replaced,
+        test_takeover.test_an_unlinked_heartbeat_stops_its_owner_before_it_is_replaced,
     ),
     "a beat without its loop": (
         Heartbeat, "tick", beats_while_its_loop_hangs,
-        test_claims.test_a_hung_supervising_loop_stops_the_beats,
+        test_takeover.test_a_hung_supervising_loop_stops_the_beats,
     ),
     "a worker that cannot write works on": (
         Heartbeat, "check", nothing,
@@ -81,14 +88,15 @@ BROKEN: dict[str, tuple[type, str, Any, Callable[..., None]]] = {
     ),
     "an abandoned claim stays taken": (
         Observer, "abandoned", is_taken_while_nobody_names_it,
-        test_claims.test_a_claim_that_its_living_owner_forgot_is_taken_after_ttl,
+        test_takeover.test_a_claim_that_its_living_owner_forgot_is_taken_after_ttl,
     ),
     "a marker is believed without rows": (
         Standing, "_backed", lambda self, claim: True,
         test_claims.test_a_done_marker_without_rows_is_void,
     ),
     "a death leaves no row": (
-        Takeover, "_bury_episode", nothing, test_claims.test_the_dead_are_replaced_at_once_on_proof,
+        Takeover, "_bury_episode", nothing,
+        test_takeover.test_the_dead_are_replaced_at_once_on_proof,
     ),
     "a host tries its own errors again": (
         Budget, "error_hosts", lambda self, manifest, position: set(),
@@ -126,7 +134,7 @@ BROKEN: dict[str, tuple[type, str, Any, Callable[..., None]]] = {
     ),
     "a batch is taken back by nobody": (
         Claims, "may_record", lambda self, batch: True,
-        test_claims.test_a_frozen_owner_is_replaced_after_ttl_and_stops_when_it_wakes,
+        test_takeover.test_a_frozen_owner_is_replaced_after_ttl_and_stops_when_it_wakes,
     ),
 }  # fmt: skip
 
