@@ -4,10 +4,7 @@ The file (``SIM_CONFIG``; docs/gymnasium.md has every key) names a scene and its
 environment, what its success is, where proprio and pictures are found, and the instruction. An
 episode is ``env.reset(seed=seed)`` of an environment made for it, with the global random number
 generators seeded as well, since environments use them. An environment that terminates or truncates
-without success has ended, which is a ``fail``.
-
-Box actions are given as they are, flattened; a Discrete one is a single number, rounded to the
-nearest choice. Other action spaces are refused, and so are tasks of one file that act differently.
+without success has ended, which is a ``fail``. Tasks of one file that act differently are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ import numpy as np
 
 from harness.errors import RollpoolError
 from harness.simulators.contract import (
-    ActionSpace,
     Episode,
     Observation,
     Score,
@@ -35,6 +31,7 @@ from harness.simulators.contract import (
     taken,
 )
 from harness.simulators.gymnasium import fingerprint
+from harness.simulators.gymnasium.actions import action_space, own_action
 from harness.simulators.gymnasium.description import File, Task, at, leaves, read
 
 CONFIG = "default"
@@ -64,7 +61,7 @@ class Gymnasium(Simulator):
         self._env: Any = None
         name, first = next(iter(self._file.tasks.items()))
         with contextlib.closing(self._make(first)) as env:
-            self.action_kinds = {self._file.action_kind: _action_space(env.action_space, name)}
+            self.action_kinds = {self._file.action_kind: action_space(env.action_space, name)}
             self.control_hz = self._file.control_hz or _own_rate(env, name)
         named = [tuple(task.cameras) for task in self._file.tasks.values()]
         self.cameras: Sequence[str] = [c for c in named[0] if all(c in n for n in named) and render]
@@ -110,7 +107,7 @@ class Gymnasium(Simulator):
         random.seed(seed)
         np.random.seed(seed % 2**32)
         self._env = self._make(self._task)
-        space = _action_space(self._env.action_space, name)
+        space = action_space(self._env.action_space, name)
         if space != self.action_kinds[self._file.action_kind]:
             raise RollpoolError(
                 f"task {name!r}", "it acts otherwise than the first task of its file",
@@ -145,7 +142,7 @@ class Gymnasium(Simulator):
         action = taken(self, action, kind)
         if self._over or self._success:
             return self._success
-        own = _own_action(self._env.action_space, action)
+        own = own_action(self._env.action_space, action)
         self._seen, reward, terminated, truncated, info = self._env.step(own)
         self._steps += 1
         self._gained += float(reward)
@@ -228,29 +225,6 @@ def _import(module: str) -> Any:
             "run bash scripts/setup.sh gymnasium; what is not in that, install into the Python of"
             " the simulator (SIM_PY)",
         ) from error  # fmt: skip
-
-
-def _action_space(space: Any, task: str) -> ActionSpace:
-    kind = type(space).__name__
-    if kind == "Discrete":
-        return ActionSpace(1, float(space.start), float(space.start + space.n - 1))
-    if kind != "Box":
-        raise RollpoolError(
-            f"task {task!r}", f"its actions are a {kind} space",
-            "Box and Discrete can be used; wrap the environment in one of these",
-        )  # fmt: skip
-    low, high = (np.ravel(bound).astype(float) for bound in (space.low, space.high))
-    return ActionSpace(
-        int(np.prod(space.shape)),
-        tuple(low.tolist()) if np.isfinite(low).any() else None,
-        tuple(high.tolist()) if np.isfinite(high).any() else None,
-    )
-
-
-def _own_action(space: Any, action: np.ndarray) -> Any:
-    if type(space).__name__ == "Discrete":
-        return int(np.rint(action[0]))
-    return action.reshape(space.shape).astype(space.dtype)
 
 
 def _own_rate(env: Any, task: str) -> float:
