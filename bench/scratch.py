@@ -17,7 +17,8 @@ from pathlib import Path
 from bench.zero.simulator import CONFIG, SCENE, TASKS
 from harness.canonical import Sealed, episode_line
 from harness.errors import RollpoolError
-from harness.foundations.records import Row, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row
 from harness.foundations.settings import resolve
 from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, Root

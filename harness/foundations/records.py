@@ -1,24 +1,20 @@
-"""The metrics row: its schema, its files, and which row counts.
+"""The metrics row: its schema, and which row counts.
 
-Promises: ``Row.from_json(row.to_json())`` is the row; a line cut at any byte is skipped and noted,
-never half read; ``counted`` gives the same answer for any order of files and rows. Keys of a row
-that this version does not know are ignored.
+Promises: ``Row.from_json(row.to_json())`` is the row; ``counted`` gives the same answer for rows in
+any order. Keys of a row that this version does not know are ignored.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from harness.canonical import canonical_json
 from harness.errors import RollpoolError
-from harness.paths import METRICS_NAME
 
 #: The format of rows written by this version; rows of a newer one are noted, not guessed at.
 FORMAT = 1
@@ -174,59 +170,6 @@ def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _bad(found: str) -> RollpoolError:
     return RollpoolError("metrics row", found, "it is not counted; its episode runs again")
-
-
-def metrics_files(results: Path, within: Path | str = "") -> list[Path]:
-    """Every metrics file below ``eval_result``, or below its folder ``within``, sorted.
-
-    A folder is opened only when a listing of its parent shows it: on NFS one that was missing when
-    somebody named it stays missing for half a minute, with the rows of others in it.
-    """
-    folder = results.parent
-    for name in (results.name, *Path(within).parts):
-        if name not in _names(folder):
-            return []
-        folder /= name
-    return files_below(folder, METRICS_NAME)
-
-
-def files_below(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """The files called so in ``folder`` and all folders below it that may be read, sorted."""
-    walk = os.walk(folder, onerror=_unless_forbidden)
-    return sorted(Path(at, file) for at, _, files in walk for file in files if name.fullmatch(file))
-
-
-def _unless_forbidden(error: OSError) -> None:
-    if not isinstance(error, PermissionError):
-        raise error
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
-
-
-def read_rows(results: Path, problems: list[str] | None = None) -> Iterator[Row]:
-    """All valid rows below ``results``; what was skipped is added to ``problems`` by file:line."""
-    for file in metrics_files(results):
-        yield from read_file(file, problems)
-
-
-def read_file(file: Path, problems: list[str] | None = None) -> Iterator[Row]:
-    """The valid rows of one metrics file; see ``read_rows``. A blank line is nothing at all."""
-    *lines, tail = file.read_bytes().split(b"\n")
-    for number, line in enumerate([*lines, tail], start=1):
-        torn = number > len(lines)
-        if not line.strip():
-            continue
-        try:
-            yield Row.from_json(line.decode())
-        except (RollpoolError, UnicodeDecodeError) as error:
-            if problems is not None:
-                what = "torn last line, skipped" if torn else str(error)
-                problems.append(f"{file}:{number}: {what}")
 
 
 def count_key(row: Row) -> tuple[bool, int, str]:

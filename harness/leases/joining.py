@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from harness.foundations.records import Row, metrics_files, read_file
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row
 from harness.leases.budget import Budget
 from harness.leases.claims import Claims
 from harness.leases.decisions import Decisions
@@ -73,8 +74,4 @@ def _rows_of(run: Run, cell: Cell) -> Callable[[], Iterator[Row]]:
     folder = run.paths.metrics_dir(cell.task, policy, cell.task_config, "any").parent
     within = folder.relative_to(run.paths.results)
 
-    def rows() -> Iterator[Row]:
-        files = metrics_files(run.paths.results, within)
-        return (row for file in files for row in read_file(file))
-
-    return rows
+    return lambda: read_rows(run.paths.results, within)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.foundations.records import read_rows
+from harness.foundations.metrics_files import read_rows
 from harness.leases.budget import Budget
 from harness.leases.decisions import RETRY, SKIP, Decisions, decide
 from harness.leases.filesystem import Filesystem

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.foundations.records import metrics_files, read_json
+from harness.foundations.metrics_files import metrics_files
+from harness.foundations.records import read_json
 from harness.leases.budget import Budget
 from harness.leases.decisions import Decisions
 from harness.paths import RunPaths

@@ -19,7 +19,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.errors import RollpoolError
-from harness.foundations.records import INT_BOUND, files_below, read_json
+from harness.foundations.metrics_files import files_below
+from harness.foundations.records import INT_BOUND, read_json
 
 SCENES = ("study", "office", "kitchenl", "kitchens")
 _EPISODES = re.compile(r"_episodes\.jsonl")

@@ -19,7 +19,8 @@ from typing import Any
 
 import duckdb
 
-from harness.foundations.records import Row, count_key, read_file
+from harness.foundations.metrics_files import read_file
+from harness.foundations.records import Row, count_key
 from harness.leases.decisions import Decisions
 from harness.reports.row_queries import (
     COLUMNS,

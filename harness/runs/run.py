@@ -19,7 +19,7 @@ from harness.errors import RollpoolError
 from harness.foundations import sharing
 from harness.foundations.atomic import publish_once
 from harness.foundations.identity import checkpoint_digest, code_hash
-from harness.foundations.records import read_rows
+from harness.foundations.metrics_files import read_rows
 from harness.foundations.settings import Settings
 from harness.foundations.values import as_text
 from harness.leases.decisions import Decisions

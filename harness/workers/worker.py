@@ -18,7 +18,8 @@ from collections.abc import Iterator
 
 from harness.errors import EXIT_LATER, EXIT_OK, EXIT_PARTIAL, RollpoolError
 from harness.foundations.job_end import JobEnd
-from harness.foundations.records import Row, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row
 from harness.foundations.slurm import identity as slurm_identity
 from harness.foundations.slurm import time_left
 from harness.leases.heartbeat import Heartbeat, WorkerId

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.canonical import Sealed, episode_line
-from harness.foundations.records import read_rows
+from harness.foundations.metrics_files import read_rows
 from harness.foundations.settings import resolve
 from harness.paths import Root, RunPaths
 from harness.reports.organize import organize

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import read_rows
+from harness.foundations.metrics_files import read_rows
 from tests.chaos.runs import CELLS, ScriptedRun
 
 ROOT = Path(__file__).resolve().parents[2]

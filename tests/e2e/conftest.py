@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import Row, counted, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row, counted
 from harness.foundations.variables import VARIABLES
 from harness.leases.heartbeat import Record
 from harness.paths import CODE, RunPaths

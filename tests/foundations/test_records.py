@@ -14,14 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RollpoolError
-from harness.foundations.records import (
-    ERROR_KINDS,
-    OUTCOMES,
-    Row,
-    counted,
-    metrics_files,
-    read_rows,
-)
+from harness.foundations.metrics_files import metrics_files, read_rows
+from harness.foundations.records import ERROR_KINDS, OUTCOMES, Row, counted
 
 
 def row(outcome: str = "success", **fields: Any) -> Row:
@@ -82,7 +76,7 @@ def test_a_file_cut_at_any_byte_keeps_its_whole_lines(tmp_path: Path) -> None:
     for cut in range(len(data) + 1):
         write(tmp_path, data[:cut])
         problems: list[str] = []
-        found = list(read_rows(tmp_path, problems))
+        found = list(read_rows(tmp_path, problems=problems))
         missing_newline = cut in (len(data) - 1, len(wanted[0].to_json().encode()))
         whole = data[:cut].count(b"\n") + missing_newline
         assert found == wanted[:whole]
@@ -97,7 +91,7 @@ def test_garbage_between_rows_costs_no_row(garbage: bytes) -> None:
     with TemporaryDirectory() as name:
         file = write(Path(name), b"\n".join([good, *lines, good]) + b"\n")
         problems: list[str] = []
-        assert list(read_rows(Path(name), problems)) == [row(), row()]
+        assert list(read_rows(Path(name), problems=problems)) == [row(), row()]
         assert [p.split(": ")[0] for p in problems] == [
             f"{file}:{number}" for number, line in enumerate(lines, start=2) if line.strip()
         ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import read_rows
+from harness.foundations.metrics_files import read_rows
 from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
 

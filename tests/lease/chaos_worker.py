@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.foundations.atomic import AppendLog
-from harness.foundations.records import Row, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row
 from harness.leases.budget import Budget
 from harness.leases.claims import Batch, Claims
 from harness.leases.heartbeat import Heartbeat, WorkerId

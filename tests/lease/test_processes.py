@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import counted, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import counted
 from harness.paths import RunPaths
 from tests.lease.world import World
 

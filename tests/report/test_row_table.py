@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.foundations.records import SCHEMA, Row, counted, read_file
+from harness.foundations.metrics_files import read_file
+from harness.foundations.records import SCHEMA, Row, counted
 from harness.leases.decisions import Decisions, decide
 from harness.paths import Root
 from harness.reports.episode_table import CountedEpisodes, EpisodeTable

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import Row, counted, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row, counted
 from harness.foundations.variables import VARIABLES
 from harness.paths import CODE, RunPaths
 from tests.fakes.gate import Gate

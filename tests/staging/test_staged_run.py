@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.foundations.records import Row, read_rows
+from harness.foundations.metrics_files import read_rows
+from harness.foundations.records import Row
 from harness.foundations.variables import VARIABLES
 from harness.paths import CODE
 
