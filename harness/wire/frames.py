@@ -135,12 +135,13 @@ class Inbox:
         if size > limit:
             raise _too_large(size, limit)
         end = _LENGTH.size + size
-        self._early = bytes(memory[end:got])
+        self._early = bytes(memory[end:got]) if got > end else b""
         if end > len(memory):
             begun, memory = memory, self._memory.at_least(end)
             memory[:got] = begun[:got]
         self._payload, self._got = memory[_LENGTH.size : end], got - _LENGTH.size
-        self._deadline = Deadline(rest_s, first.waiting_for)
+        if got < end:
+            self._deadline = Deadline(rest_s, first.waiting_for)
         return self._payload
 
     def need(self, size: int) -> None:
