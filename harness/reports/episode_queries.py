@@ -43,8 +43,8 @@ INSERT INTO best
 SELECT max_by(id, key), count(*), bool_or(success IS NOT NULL), manifest, position FROM (
   SELECT rows.rowid AS id, manifest, position, success, {_KEY} AS key
   FROM rows JOIN (
-    SELECT worker, row_number() OVER (ORDER BY worker->>'$') AS nth
-    FROM (SELECT DISTINCT worker FROM rows)
+    SELECT code AS worker, row_number() OVER (ORDER BY words[1]->>'$') AS nth
+    FROM texts SEMI JOIN (SELECT DISTINCT worker AS code FROM rows) USING (code)
   ) USING (worker)
   LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
 ) GROUP BY manifest, position
@@ -92,42 +92,61 @@ ANTI JOIN best USING (manifest, position) ANTI JOIN repeated USING (manifest, po
 ORDER BY rank, position
 """
 ERRORS = """
-SELECT of_manifest.words[1]->>'$', position, attempt, worker->>'$', host->>'$',
+SELECT of_manifest.words[1]->>'$', position, attempt, of_worker.words[1]->>'$',
+  of_host.words[1]->>'$',
   of_place.words[1]->>'$', of_place.words[2]->>'$', of_place.words[3]->>'$', seed, error, tried
 FROM rows JOIN best USING (manifest, position) LEFT JOIN floors USING (manifest, position)
 JOIN texts AS of_manifest ON of_manifest.code = manifest
 JOIN texts AS of_place ON of_place.code = place
+JOIN texts AS of_worker ON of_worker.code = worker
+JOIN texts AS of_host ON of_host.code = host
 WHERE NOT settled AND attempt > coalesce(floor, 0)
 """
 
-_STRUCTURE = ", ".join(f'"{part}": "DOUBLE"' for part in PARTS)
-
-
-def _seconds(part: str) -> str:
-    return f"coalesce(sum(lap.{part}) FILTER (isfinite(lap.{part})), 0)"
-
-
-PROFILES = f"""
-SELECT place, {", ".join(map(_seconds, PARTS))}
-FROM (SELECT place, json_transform(profile, '{{{_STRUCTURE}}}') AS lap {CURRENT}
-      AND profile <> '{{}}') GROUP BY place
-"""
+_SECONDS = ", ".join(f"coalesce(sum(profile.{part}), 0)::DOUBLE" for part in PARTS)
+#: Of places of which any part was measured: ``valid`` is null where a profile knows none.
+PROFILES = f"SELECT place, {_SECONDS} {CURRENT} AND profile IS NOT NULL AND valid GROUP BY place"
 IDENTITIES = f"""
 SELECT words FROM texts SEMI JOIN (SELECT DISTINCT identity AS code {CURRENT}) USING (code)
 """
 
-#: The counted episodes of some places, in the order of a report.
-ORDERED = f"""
-FROM episodes JOIN texts ON code = manifest JOIN (
-  SELECT v[1]::UBIGINT AS place, v[2] AS head, v[3]::BIGINT AS nth FROM {LINES}
-) USING (place) WHERE counts
+#: The manifests of episodes: their codes, and the JSON of their hashes.
+MANIFESTS = """
+SELECT code, words[1]
+FROM texts SEMI JOIN (SELECT DISTINCT manifest AS code FROM episodes) USING (code)
 """
-IN_ORDER = "ORDER BY nth, seed, position, rank NULLS LAST, manifest"
-EPISODE = "nth, seed, success, hard_success, collision, position, words[1]->>'$', video->>'$'"
-#: An episode as JSON; ``head`` is that of its place.
+
+
+def ordered(what: str, more: str) -> str:
+    """``what`` of the counted episodes of the places ``$places`` and manifests ``$manifests``, two
+    lists of codes, in the order of a report. An episode has the numbers of both (``place_nr``
+    and ``manifest_nr``, from 1) instead of their texts, which would be sorted with it.
+
+    Args:
+        more: another condition, after an AND, or "".
+    """
+    return f"""
+SELECT {what} FROM (
+  SELECT place_nr, seed, success, hard_success, collision, position, manifest_nr, video
+  FROM episodes JOIN ({_numbered("place")}) USING (place)
+  JOIN ({_numbered("manifest")}) USING (manifest)
+  WHERE counts {more}
+  ORDER BY place_nr, seed, position, rank NULLS LAST, manifest
+)
+"""
+
+
+def _numbered(code: str) -> str:
+    listed = f"""from_json(${code}s, '["UBIGINT"]')"""
+    return f"SELECT unnest({listed}) AS {code}, generate_subscripts({listed}, 1) AS {code}_nr"
+
+
+EPISODE = "place_nr, seed, success, hard_success, collision, position, manifest_nr, video->>'$'"
+#: An episode as JSON; ``$heads`` and ``$hashes`` are texts for the numbers.
 EPISODE_JSON = """
-concat(head, ', "seed": ', seed, ', "success": ', success,
+concat(from_json($heads, '["VARCHAR"]')[place_nr], ', "seed": ', seed, ', "success": ', success,
   ', "hard_success": ', coalesce(hard_success::VARCHAR, 'null'),
   ', "collision": ', coalesce(collision::VARCHAR, 'null'), ', "position": ', position,
-  ', "manifest": ', words[1], ', "video": ', coalesce(video, 'null'), '}')
+  ', "manifest": ', from_json($hashes, '["VARCHAR"]')[manifest_nr],
+  ', "video": ', coalesce(video, 'null'), '}')
 """

@@ -151,18 +151,38 @@ class EpisodeTable:
         end = self._one(f"SELECT max(finished) {sql.CURRENT}")
         return None if end is None else float(end)
 
-    def stream(
-        self, what: str, places: Iterable[Place], more: str = ""
-    ) -> Iterator[tuple[Any, ...]]:
-        """``what`` of the counted episodes of ``places``, in the order of reports."""
-        codes, order = {place: code for code, place in self._places.items()}, list(places)
+    def episodes(self, places: Iterable[Place], with_video: bool = False) -> Iterator[Counted]:
+        """The counted episodes of ``places``, in the order of reports; all of them, or those whose
+        row names a video."""
+        order, manifests = list(places), self._all(sql.MANIFESTS)
+        hashes = [json.loads(text) for _, text in manifests]
+        more = "AND video IS NOT NULL" if with_video else ""
+        for place, *values, manifest, video in self._stream(sql.EPISODE, order, manifests, more):
+            known = [*values, hashes[manifest - 1], video]
+            yield Counted(*order[place - 1], *known)
+
+    def json_lines(self, places: Iterable[Place]) -> Iterator[str]:
+        """Each of them as the JSON of ``Counted``."""
+        order, manifests = list(places), self._all(sql.MANIFESTS)
         heads = [json.dumps(place._asdict())[:-1] for place in order]
-        lines = [
-            (codes[p], head, nth) for nth, (p, head) in enumerate(zip(order, heads, strict=True))
-        ]
-        query = f"SELECT {what} {sql.ORDERED} {more} {sql.IN_ORDER}"
+        hashes = [text for _, text in manifests]
+        lines = self._stream(sql.EPISODE_JSON, order, manifests, heads=heads, hashes=hashes)
+        return (text for (text,) in lines)
+
+    def _stream(
+        self,
+        what: str,
+        places: Sequence[Place],
+        manifests: Sequence[tuple[Any, ...]],
+        more: str = "",
+        **lists: Sequence[Any],
+    ) -> Iterator[tuple[Any, ...]]:
+        codes = {place: code for code, place in self._places.items()}
+        lists["places"] = [codes[place] for place in places]
+        lists["manifests"] = [code for code, *_ in manifests]
         with self._db.cursor() as cursor:  # others ask the connection meanwhile
-            cursor.execute(query, [json.dumps(lines)])
+            bound = {name: json.dumps(values) for name, values in lists.items()}
+            cursor.execute(sql.ordered(what, more), bound)
             while chunk := cursor.fetchmany(_FETCH):
                 yield from chunk
 
@@ -192,20 +212,15 @@ class CountedEpisodes:
         return sum(tally.success.n for tally in self.tallies.values())
 
     def __iter__(self) -> Iterator[Counted]:
-        return self._episodes()
+        return self.table.episodes(self._order())
 
     def with_video(self) -> Iterator[Counted]:
         """Those whose row names a video."""
-        return self._episodes("AND video IS NOT NULL")
+        return self.table.episodes(self._order(), with_video=True)
 
     def json_lines(self) -> Iterator[str]:
         """Each as the JSON of ``Counted``."""
-        return (text for (text,) in self.table.stream(sql.EPISODE_JSON, self._order()))
-
-    def _episodes(self, more: str = "") -> Iterator[Counted]:
-        order = self._order()
-        for at, *values in self.table.stream(sql.EPISODE, order, more):
-            yield Counted(*order[at], *values)
+        return self.table.json_lines(self._order())
 
     def _order(self) -> list[Place]:
         return sorted(self.tallies)

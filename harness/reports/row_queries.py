@@ -4,7 +4,8 @@ Promises: no line passes whose fields ``Row.from_json`` would refuse (one that i
 to). What DuckDB takes for JSON and Python does not, a comma too many, or NaN within a value that is
 no field's own, is not looked for: no row is written so. In the table a text is the JSON of it, as
 DuckDB writes it, so equal texts are equal there, too. What many rows have in common is there as a
-code, a hash of 64 bits, and ``texts`` says once what of.
+code, a hash of 64 bits, and ``texts`` says once what of. Of a profile there are the known parts, to
+the microsecond and below 10^12 s, whose sums are exact and so the same in any order.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.foundations.records import ERROR_KINDS, FORMAT, OUTCOMES, SCHEMA
+from harness.stopwatch import PARTS
+
+#: Fields of which ``_valid`` says more than their type.
+_SPECIAL = ("outcome", "success", "error", "profile")
 
 
 def _valid() -> str:
     """SQL that holds for no line which ``Row.from_json`` would refuse, and for each ``to_json``.
 
     A field is read as the text of its JSON, whose beginning tells its type: asking DuckDB for the
-    type would parse each field once more.
+    type would parse each field once more. It is null where only ``ODD`` can tell.
     """
     checks = []
     for name, (kinds, optional) in SCHEMA.items():
+        if name in _SPECIAL:
+            continue
         wanted = [float] if float in kinds else [kind for kind in kinds if kind is not type(None)]
         check = f"({' OR '.join(_is(kind, name) for kind in wanted)})"
         checks.append(_or(f"{name} IS NULL", check) if optional else check)
@@ -37,7 +44,9 @@ def _valid() -> str:
         _or("format IS NULL", f"{_whole('format')} <= {FORMAT}"),
         f"{_whole('position')} >= 0 AND {_whole('attempt')} >= 1",
     ]
-    return " AND ".join(checks)
+    parts = ", ".join(f"profile.{part}" for part in reversed(PARTS))
+    known = f"profile IS NULL OR coalesce({parts}) IS NOT NULL"
+    return f"CASE WHEN {' AND '.join(checks)} THEN (CASE WHEN {known} THEN true END) ELSE false END"
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -59,8 +68,8 @@ def _is(kind: type, name: str) -> str:
         list: _or(f"{text} = '[]'", f"{text} BETWEEN '[' AND '\\' AND list_bool_and({texts})"),
         bool: f"{text} IN ('true', 'false')",
         int: f"({_whole(name)} IS NOT NULL AND NOT {real})",
-        float: f"isfinite(try_cast({text} AS DOUBLE))"
-        f" AND {_or(f'strlen({text}) < 19', f'{real} OR {_whole(name)} IS NOT NULL')}",
+        float: f"isfinite({_real(name)})"
+        f" AND {_or(f'strlen({text}) < 19', f'{real} OR try_cast({text} AS BIGINT) IS NOT NULL')}",
     }[kind]
 
 
@@ -70,14 +79,28 @@ def _or(usual: str, else_: str) -> str:
 
 
 def _whole(name: str) -> str:
-    return f"try_cast({name}::VARCHAR AS BIGINT)"
+    """The column of ``_PARSED`` that holds the whole number."""
+    return f"{name}_whole"
 
+
+def _real(name: str) -> str:
+    return f"{name}_real"
+
+
+#: Numbers that are asked for more than once.
+_PARSED = ", ".join(
+    f"try_cast({name}::VARCHAR AS DOUBLE) AS {_real(name)}" if float in kinds
+    else f"try_cast({name}::VARCHAR AS BIGINT) AS {_whole(name)}"
+    for name, (kinds, _) in SCHEMA.items() if int in kinds
+)  # fmt: skip
 
 IDENTITY = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
 _SHARED = {
     "manifest": ("manifest",),
     "place": ("scene", "task", "task_config"),
     "identity": IDENTITY,
+    "worker": ("worker",),
+    "host": ("host",),
 }
 
 
@@ -85,23 +108,24 @@ def _code(name: str) -> str:
     return f"hash({', '.join(f'{text}::VARCHAR' for text in _SHARED[name])})"
 
 
+_PROFILE = "STRUCT(" + ", ".join(f'"{part}" DECIMAL(18, 6)' for part in PARTS) + ")"
 #: Column of the table -> its type and what it is made of.
 _KEPT = {
     **{name: ("UBIGINT", _code(name)) for name in _SHARED},
     **{name: ("BIGINT", _whole(name)) for name in ("position", "attempt", "seed")},
-    **{name: ("VARCHAR", name) for name in ("worker", "host", "video", "error", "profile")},
+    **{name: ("VARCHAR", name) for name in ("video", "error")},
     **{name: ("BOOLEAN", f"try_cast({name}::VARCHAR AS BOOLEAN)")
        for name in ("success", "hard_success")},
     "collision": ("BOOLEAN", f"{_whole('collision_count')} > 0"),
-    **{name: ("DOUBLE", f"try_cast({name}::VARCHAR AS DOUBLE)")
-       for name in ("started", "finished")},
+    **{name: ("DOUBLE", _real(name)) for name in ("started", "finished")},
+    "profile": (_PROFILE, "profile"),
 }  # fmt: skip
 
 COLUMNS = ", ".join(
     ["file INTEGER", "valid BOOLEAN", *(f"{name} {kind}" for name, (kind, _) in _KEPT.items())]
 )
 
-_FIELDS = ", ".join(f"{name}: 'JSON'" for name in SCHEMA)
+_FIELDS = dict.fromkeys(SCHEMA, "JSON") | {"profile": _PROFILE}
 #: Files to read. (Of every value that is bound, DuckDB's client asks whether it is of pandas, and
 #: looks for that where it is not installed: so any number of them is one text.)
 FILES = "SET VARIABLE files = from_json(?, '[\"VARCHAR\"]')"
@@ -109,15 +133,21 @@ FILES = "SET VARIABLE files = from_json(?, '[\"VARCHAR\"]')"
 FIRST = "SET VARIABLE first = ?"
 #: The lines ``v`` of a table as one text: JSON, an array of arrays. ``v[1]`` is a text or null.
 LINES = """(SELECT unnest(from_json(?, '[["VARCHAR"]]')) AS v)"""
-_READ = f"""
+
+
+def _read(**columns: str) -> str:
+    fields = ", ".join(f"{name}: '{kind}'" for name, kind in columns.items())
+    return f"""
 read_json(getvariable('files'), format = 'newline_delimited', ignore_errors = true,
-          columns = {{{_FIELDS}}})
+          columns = {{{fields}}})
 """
+
+
 READ = f"""
 INSERT INTO rows
-SELECT getvariable('first') + file_index, {_or(_valid(), "false")},
+SELECT getvariable('first') + file_index, {_valid()},
   {", ".join(made for _, made in _KEPT.values())}
-FROM {_READ}
+FROM (SELECT *, file_index, {_PARSED} FROM {_read(**_FIELDS)})
 """
 TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[])"
 _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.values()]
@@ -125,7 +155,7 @@ _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.
 LEARN = f"""
 INSERT INTO texts SELECT DISTINCT code, words FROM (
   SELECT unnest([{", ".join(map(_code, _SHARED))}]) AS code, unnest([{", ".join(_WORDS)}]) AS words
-  FROM {_READ}
+  FROM {_read(**_FIELDS)}
 ) ANTI JOIN texts USING (code)
 """
 _CODES = " UNION ALL ".join(
@@ -136,6 +166,12 @@ UNKNOWN = f"SELECT DISTINCT file FROM ({_CODES}) ANTI JOIN texts USING (code)"
 
 #: The files of which not every line is a row.
 FAILED = "SELECT DISTINCT file FROM rows WHERE NOT valid"
+#: Those with a profile of which nothing is known, an empty one or what is none.
+DOUBTFUL = "SELECT DISTINCT file FROM rows WHERE valid IS NULL AND file >= getvariable('first')"
+#: The numbers, in ``FILES``, of those with a profile that is none.
+ODD = f"""
+SELECT DISTINCT file_index FROM {_read(profile="JSON")} WHERE profile::VARCHAR < '{{'
+"""
 
 FLOORS = f"INSERT INTO floors SELECT hash(v[1]), v[2]::BIGINT, v[3]::BIGINT FROM {LINES}"
 

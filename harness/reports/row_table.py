@@ -25,11 +25,13 @@ from harness.leases.decisions import Decisions
 from harness.reports.row_queries import (
     COLUMNS,
     DELETE_TIES,
+    DOUBTFUL,
     FAILED,
     FILES,
     FIRST,
     FLOORS,
     LEARN,
+    ODD,
     READ,
     TEXTS,
     TIES,
@@ -108,12 +110,20 @@ class RowTable:
                 return files
             items, half = list(sources.items()), len(files) // 2
             return self._load(dict(items[:half])) + self._load(dict(items[half:]))
-        bad = {number for (number,) in self.db.execute(FAILED).fetchall()}
+        named = dict(zip(numbers, sources, strict=True))
+        bad = self._bad(named)
         suspects = [file for file, number in zip(files, numbers, strict=True) if number in bad]
         self._forget(suspects)
-        pairs = zip(numbers, sources, strict=True)
-        self._learn({number: source for number, source in pairs if number not in bad})
+        self._learn({number: named[number] for number in named.keys() - bad})
         return suspects
+
+    def _bad(self, sources: Mapping[int, Path]) -> set[int]:
+        """The files, by their numbers, of which not every line is a row."""
+        bad = self._first_column(FAILED)
+        if doubtful := sorted(self._first_column(DOUBTFUL) - bad):
+            self.db.execute(FILES, [_named(sources[number] for number in doubtful)])
+            bad |= {doubtful[index] for index in self._first_column(ODD)}
+        return bad
 
     def _read(self, sources: Iterable[Path], first: int) -> None:
         self.db.execute(FILES, [_named(sources)])
@@ -137,6 +147,9 @@ class RowTable:
         if left := self.db.execute(UNKNOWN).fetchall():
             self.db.execute(FILES, [_named(sources[number] for (number,) in left)])
             self.db.execute(LEARN)
+
+    def _first_column(self, query: str) -> set[int]:
+        return {value for value, *_ in self.db.execute(query).fetchall()}
 
     def _settle_ties(self) -> None:
         """Where one worker wrote two rows for one attempt, both become the one that counts."""

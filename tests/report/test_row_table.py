@@ -169,6 +169,28 @@ def test_seconds_that_are_no_number_are_left_out(tmp_path: Path, seconds: str) -
     assert (found["reset"], found["other"]) == (1.5, 4.0)
 
 
+def test_a_task_that_nobody_measured_has_no_profile(tmp_path: Path) -> None:
+    made = row(BANK, 0, 1, "h1-1", "success", "")
+    lines = [made.to_json(), _without(made, "profile"), _changed(made, "profile", None)]
+    table = EpisodeTable(RowTable())
+    table.rows.refresh(_write(tmp_path, [(lines, True)]), Decisions(tmp_path / "decisions"))
+    assert not table.rows.problems
+    assert not list(table.profiles())
+
+
+def test_seconds_add_up_exactly_in_any_order(tmp_path: Path) -> None:
+    made = [row(BANK, 0, attempt, "h1-1", "success", "") for attempt in range(1, 6)]
+    laps: list[dict[str, float]] = [{"reset": 0.1}, {"reset": 0.2}, {"reset": 1e9}, {}, {"new": 1}]
+    lines = [replace(one, profile=lap).to_json() for one, lap in zip(made, laps, strict=True)]
+    for order in (lines, lines[::-1]):
+        table = EpisodeTable(RowTable())
+        table.rows.refresh(_write(tmp_path, [(order, True)]), Decisions(tmp_path / "decisions"))
+        table.refresh([])
+        ((_, found),) = table.profiles()
+        assert not table.rows.problems
+        assert {part: spent for part, spent in found.items() if spent} == {"reset": 1000000000.3}
+
+
 @pytest.mark.parametrize("folder", ["r[12]", "r*", "r?", "**", "r\\*", "r'\"{1,2}"])
 def test_a_file_is_itself_and_no_pattern(tmp_path: Path, folder: str) -> None:
     table, decisions = EpisodeTable(RowTable()), Decisions(tmp_path / "decisions")
