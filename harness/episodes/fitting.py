@@ -27,7 +27,7 @@ def cameras_of(hello: Mapping[str, Any]) -> list[str]:
 def refuse_other_scene(sim: Simulator, episode: Episode) -> None:
     if episode.fingerprint and (parts := differing(episode.fingerprint, sim.fingerprint())):
         raise RollpoolError(
-            f"episode {episode.scene}/{episode.task}/{episode.task_config} seed {episode.seed}",
+            f"episode {episode}",
             f"the simulator builds another one than was sealed ({'; '.join(parts)})",
             "run it with the packages and assets it was sealed with, or seal a new STUDY_RUN",
         )

@@ -77,6 +77,9 @@ class Episode:
     position: int = 0
     fingerprint: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{self.scene}/{self.task}/{self.task_config} seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Observation:

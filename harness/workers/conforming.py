@@ -172,7 +172,7 @@ class _Suite:
         for episode in episodes:
             trace = self._trace(episode)
             self._traces[_key(episode)] = trace
-            complaints += [f"{_name(episode)}: {words}" for words in trace["complaints"]]
+            complaints += [f"{episode}: {words}" for words in trace["complaints"]]
             steps, solved = steps + trace["steps"], solved + trace["score"][0]
         return complaints, f"{len(episodes)} episodes, {steps} actions, {solved} solved by then"
 
@@ -182,11 +182,11 @@ class _Suite:
         for episode in episodes:
             was = self._traces.get(_key(episode))
             if was is None:
-                complaints.append(f"{_name(episode)}: it could not be played the first time")
+                complaints.append(f"{episode}: it could not be played the first time")
                 continue
             now = self._trace(episode, was["actions"], nosy)
             if (found := _difference(was, now)) is not None:
-                complaints.append(f"{_name(episode)}: {found}")
+                complaints.append(f"{episode}: {found}")
         return complaints, f"{len(episodes)} episodes, equal states and scores"
 
     def _abandoned(self, other: Episode, episode: Episode) -> tuple[list[str], str]:
@@ -230,10 +230,6 @@ class _Suite:
 
 def _key(episode: Episode) -> Any:
     return (episode.scene, episode.task, episode.task_config, episode.seed)
-
-
-def _name(episode: Episode) -> str:
-    return f"{episode.scene}/{episode.task}/{episode.task_config} seed {episode.seed}"
 
 
 def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
