@@ -76,8 +76,9 @@ def converse(sock: socket.socket, settings: Settings) -> None:
         try:
             while True:
                 idle = Deadline(IDLE_S, "the next call")
-                inbox.frame(FRAME_LIMIT, idle, FRAME_S)
-                reply = classic.dump(answer(methods, inbox.whole()))
+                payload = inbox.frame(FRAME_LIMIT, idle, FRAME_S)
+                inbox.rest()
+                reply = classic.dump(answer(methods, payload))
                 send_frame(sock, reply, Deadline(FRAME_S, "the answer"))
         except (ConnectionLost, DeadlinePassed):
             pass  # it left

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.wire import binary, classic
 from harness.wire.arrays import malformed
-from harness.wire.errors import ConnectionLost, ProtocolError, RemoteError
+from harness.wire.errors import ConnectionLost, RemoteError
 from harness.wire.frames import FRAME_LIMIT, Deadline, Inbox, send_frame
 
 _RETRY_S = 0.2
@@ -56,10 +56,10 @@ class Connection:
             if payload[:1].tobytes() == b"R":
                 self.codec, message = "binary", binary.decode(payload, self._inbox.need)
             else:
-                self.codec, message = "classic", classic.decode(self._inbox.whole())
-        except ProtocolError:
-            self._inbox.whole()  # what makes no sense has come, too, before it is answered
-            raise
+                self._inbox.rest()
+                self.codec, message = "classic", classic.decode(payload)
+        finally:
+            self._inbox.rest()  # what makes no sense has come, too, before it is answered
         if not isinstance(message.get("type"), str):
             raise malformed("a message without a type")
         return message
@@ -116,8 +116,8 @@ def prepare(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     with contextlib.suppress(AttributeError, OSError):  # another system, or the peer has left
         if sock.getsockname()[0] == sock.getpeername()[0]:
-            # Within one machine there is nothing to pace. A kernel that does (BBR), by what it
-            # measured when it was disturbed once, takes up to three times as long from then on.
+            # Within one machine there is no congestion, and nothing to pace. By what they take for
+            # one when a process had to wait, BBR and at times CUBIC stay at half the speed.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 

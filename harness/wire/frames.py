@@ -126,7 +126,6 @@ class Inbox:
         ``first`` bounds the wait for that, ``rest_s`` that for the whole of it afterwards: a long
         pause between frames is normal, one within a frame is not.
         """
-        self._payload = _NOTHING
         memory, got = self._memory.at_least(_AT_ONCE), len(self._early)
         memory[:got] = self._early
         while got < _LENGTH.size:
@@ -149,10 +148,10 @@ class Inbox:
         while self._got < size:
             self._got += _receive(self._sock, self._payload[self._got :], self._deadline)
 
-    def whole(self) -> memoryview:
-        """The payload, once all of it is there."""
+    def rest(self) -> None:
+        """Wait until all of it is there, and forget it: a large one may be freed after use."""
         self.need(len(self._payload))
-        return self._payload
+        self._payload = _NOTHING
 
 
 def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -152,8 +153,8 @@ def send_in_pieces(sock: socket.socket, sent: bytes, piece: int) -> None:
         sock.sendall(sent[start : start + piece])
 
 
-def test_within_one_machine_nothing_is_paced(tcp_pair: Pair) -> None:
-    """A kernel that measures its way may take a disturbance for a slow network, and stay slow."""
+def test_within_one_machine_no_congestion_is_seen(tcp_pair: Pair) -> None:
+    """Else a process that waits may be taken for a slow network, and stay slow."""
     for connection in tcp_pair:
         used = connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
         assert used.rstrip(b"\0") == b"reno"
@@ -213,8 +214,9 @@ def test_a_wait_is_over_at_its_deadline_and_not_when_the_kernel_was_asked_to_loo
     send_frame(sender, [memoryview(payload)], Deadline(60, "send"))
     assert sender.sent == receiver.coming
     inbox = Inbox(receiver)
-    inbox.frame(FRAME_LIMIT, Deadline(60, "a frame"), 60)
-    assert inbox.whole() == payload
+    came = inbox.frame(FRAME_LIMIT, Deadline(60, "a frame"), 60)
+    inbox.rest()
+    assert came == payload
     with pytest.raises(DeadlinePassed):
         inbox.frame(FRAME_LIMIT, Deadline(0, "a frame"), 60)
 
@@ -317,6 +319,29 @@ def test_arrays_outlive_the_next_message(pair: Pair) -> None:
     client.send({"type": "infer", "image": np.full(1000, 2, np.uint8)})
     second = server.receive()["image"]
     assert (first == 1).all() and (second == 2).all()
+
+
+@pytest.mark.parametrize("codec", ["binary", "classic"])
+def test_a_large_message_is_freed_with_its_last_array(
+    pair: Pair, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, server = pair
+    client.codec = codec
+    blocks: list[weakref.ref[np.ndarray]] = []
+    taken = Memory.at_least
+
+    def noted(memory: Memory, size: int) -> memoryview:
+        block = taken(memory, size)
+        blocks.append(weakref.ref(block.obj))
+        return block
+
+    monkeypatch.setattr(Memory, "at_least", noted)
+    monkeypatch.setattr("harness.wire.frames._REUSE_LIMIT", 0)
+    client.send({"type": "infer", "image": np.ones(50_000, np.uint8)})
+    got = server.receive()
+    assert got["image"].all()
+    del got
+    assert blocks and not any(block() is not None for block in blocks)
 
 
 def test_memory_is_used_again_once_nobody_looks_at_it() -> None:
