@@ -53,6 +53,7 @@ def noisy(home: Home) -> Home:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", ["1", "4"])
 def test_how_many_simulators_share_a_server_changes_no_result(noisy: Home, batch: str) -> None:
     queue = str(noisy.queue("reach_goal", "reach_even", "never_succeed"))
@@ -150,6 +151,7 @@ def test_several_simulators_that_listen_are_refused(home: Home) -> None:
     assert not Path(home.path / "runs" / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_simulator_that_no_model_comes_to_ends_with_the_run(home: Home) -> None:
     assert home.call("prepare", "r", "--queue", str(home.queue("reach_goal")))[0] == 0
     paths = RunPaths(home.path / "runs" / "r")

@@ -52,6 +52,7 @@ def assert_profiles_add_up(rows: list[Row]) -> None:
     assert {"claim", "write", "reset", "simulate", "expert", "wire", "infer"} <= set(measured)
 
 
+@pytest.mark.slow
 def test_simulators_that_are_recycled_play_the_same(home: Home) -> None:
     queue = ("--queue", str(home.queue("reach_goal", "never_succeed")))
     home.call("run", "one", *queue)
@@ -78,6 +79,7 @@ def test_a_finished_run_has_nothing_to_do(home: Home) -> None:
     assert home.rows("again") == before
 
 
+@pytest.mark.slow
 def test_the_next_run_begins_with_the_longest_task(home: Home) -> None:
     queue = str(home.queue("reach_goal", "never_succeed", seeds=range(1, 3)))
     begun = []

@@ -120,14 +120,29 @@ def _of_table(table: EpisodeTable) -> dict[tuple[str, int], Counted]:
     return {(one.manifest, one.position): one for one in found}
 
 
-@settings(max_examples=80)
-@given(
-    st.lists(st.tuples(st.lists(_LINES, max_size=6), st.booleans()), max_size=3),
-    st.dictionaries(st.integers(0, 2), st.integers(1, 2), max_size=1),
-)
+_FILES = st.lists(st.tuples(st.lists(_LINES, max_size=6), st.booleans()), max_size=3)
+_FLOORS = st.dictionaries(st.integers(0, 2), st.integers(1, 2), max_size=1)
+
+
+@settings(max_examples=15)
+@given(_FILES, _FLOORS)
 def test_the_table_counts_by_the_rule(
     contents: list[tuple[list[str], bool]], floors: dict[int, int]
 ) -> None:
+    _count(contents, floors)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(_FILES, _FLOORS)
+def test_many_tables_count_by_the_rule(
+    contents: list[tuple[list[str], bool]], floors: dict[int, int]
+) -> None:
+    _count(contents, floors)
+
+
+def _count(contents: list[tuple[list[str], bool]], floors: dict[int, int]) -> None:
+    """Files of these lines, whole or with a torn last one, by the table and by the rule."""
     with tempfile.TemporaryDirectory() as folder:
         files = _write(Path(folder), contents)
         decisions = Decisions(Path(folder, "decisions"))
