@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,23 @@ _OF_THE_RUN = {
 }  # fmt: skip
 
 
+#: The expert, who waits at the gate whatever the simulator is.
+PATIENT = """
+import os
+from pathlib import Path
+
+from tests.fakes.gate import Gate
+
+class Patient(Expert):
+    def infer(self, observation):
+        Gate(Path(os.environ["POINTSIM_GATE"])).wait(1)
+        return super().infer(observation)
+
+def get_model(usr_args):
+    return Patient()
+"""
+
+
 def _facts(rows: list[Row]) -> list[dict[str, Any]]:
     facts = [
         {name: value for name, value in row.__dict__.items() if name not in _OF_THE_RUN}
@@ -35,25 +53,32 @@ def test_the_block_on_four_nodes_gives_the_tables_of_one_machine(pool: Pool) -> 
         "SEEDS_ROOT": "desk",
         "EVAL_TEST_NUM": "2",
         "EVAL_DOCTOR": "1",
+        "POLICY_NAME": "patient",
     }
     for task in ("put_cup_in_box", "press_bell"):
         bank = pool.outside(f"desk/{task}/bench_demo_study_clean.txt")
         bank.parent.mkdir(parents=True)
         bank.write_text("40000 40001 40002")
     pool.outside("desk.txt").write_text("study put_cup_in_box\nstudy press_bell\n")
-    code, out = pool.shell(
+    shutil.copytree(pool.outside("policy/expert"), pool.outside("policy/patient"))
+    with pool.outside("policy/patient/deploy_policy.py").open("a") as policy:
+        policy.write(PATIENT)
+    pool.gate.close(passing=0)
+    script = pool.start(
         "mkdir -p runs/desk_pool/eval_result && cp desk.txt runs/desk_pool/queue.txt && "
         + BLOCK.format(run="desk_pool", nodes=4, gpus=0)
         + " && rollpool run desk_one --queue desk.txt --workers 2"
         " && for run in pool one; do python organize_results.py desk_$run report_$run; done",
-        timeout=DEADLINE_S,
         **env,
     )
+    wait_for(lambda: len(pool.held("desk_pool")) == 4, "each node has an episode", script)
+    pool.gate.open()
+    out, _ = script.communicate(timeout=DEADLINE_S)
     one, four = pool.rows("desk_one"), pool.rows("desk_pool")
     assert len(one) == 4, out
     assert _facts(four) == _facts(one)
-    assert len({row.host for row in four}) > 1
-    assert code == 0, out
+    assert {row.host for row in four} == set(pool.cluster.nodes)
+    assert script.returncode == 0, out
     tables = [pool.outside(f"runs/report_{run}/results.txt").read_text() for run in ("pool", "one")]
     assert tables[0].replace("_pool", "_one") == tables[1]
 
