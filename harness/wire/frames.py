@@ -27,7 +27,9 @@ ALIGNMENT = 64
 _VECTORS_A_CALL = 512  # the kernel takes 1024 at most (IOV_MAX)
 _REUSE_LIMIT = 64 * 1024 * 1024
 _NOTHING = memoryview(b"")
-_AT_ONCE = 64 * 1024  # bytes asked for when a frame's length is not known yet
+#: Bytes asked for when a frame's length is not known yet: a reply, or what comes before pictures.
+#: More would drive out of the processor's nearest cache what reads them.
+_AT_ONCE = 8 * 1024
 #: The kernel is told of a wait of so long, over and over where it takes longer: to tell it anew
 #: before each call would take a system call.
 _TICK_S = 10.0
