@@ -17,12 +17,11 @@ from harness.foundations.records import Row, counted
 from harness.foundations.variables import VARIABLES
 from harness.leases.heartbeat import Record
 from harness.paths import CODE, RunPaths
-from tests import waiting
 from tests.fakes.gate import Gate
+from tests.waiting import DEADLINE_S, held
 
 LAUNCHER = CODE / "scripts" / "rollpool"
 SEEDS = range(1, 7)
-DEADLINE_S = 120.0
 
 
 class Home:
@@ -87,7 +86,7 @@ class Home:
 
     def held(self, run: str) -> list[Record]:
         """Who is in the middle of an episode, and stays so (see ``waiting.held``)."""
-        return waiting.held(self.gate, RunPaths(self.path / "runs" / run).workers)
+        return held(self.gate, RunPaths(self.path / "runs" / run).workers)
 
     def outcomes(self, run: str) -> Mapping[tuple[str, str, int], tuple[object, ...]]:
         """(scene, task, seed) -> what counts of it."""

@@ -11,7 +11,7 @@ import pytest
 from harness.paths import RunPaths
 from harness.runs.feasible import BLOCK, FIRST_SEED
 from tests.e2e.conftest import Home
-from tests.waiting import beats, wait_for
+from tests.waiting import DEADLINE_S, beats, wait_for
 
 #: The expert is asked for the seeds.
 SCAN = {"USE_EVAL_SEEDS": "0", "EVAL_TEST_NUM": "6"}
@@ -46,9 +46,9 @@ def test_a_scan_that_two_share_and_one_is_killed_in(home: Home) -> None:
     wait_for(lambda: len(second_blocks(home, "shared")) == 2, "both are", first, second)
     assert 0 < len(verdicts(home, "shared")) < len(verdicts(home, "alone"))
     os.kill(first.pid, signal.SIGKILL)
-    first.communicate(timeout=60)
+    first.communicate(timeout=DEADLINE_S)
     home.gate.open()
-    out, err = second.communicate(timeout=60)
+    out, err = second.communicate(timeout=DEADLINE_S)
     assert second.returncode == 0, err
     assert sealed(home, "shared") == sealed(home, "alone")
     assert len(verdicts(home, "shared")) == len(verdicts(home, "alone")), "none was checked in vain"

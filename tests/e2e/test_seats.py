@@ -80,7 +80,7 @@ def test_a_dead_worker_is_buried_with_each_of_its_episodes(home: Home) -> None:
     _, out, _ = home.call("status", "r")
     assert out.count("step ") == 3, out
     work.kill()
-    work.communicate(timeout=60)
+    work.communicate(timeout=DEADLINE_S)
     home.gate.open()
     code, _, err = home.call("work", "r", SIMS_PER_WORKER="2")
     assert code == 0, err
@@ -114,7 +114,7 @@ def test_a_stopped_worker_gives_all_its_leases_back(home: Home) -> None:
     process = home.start("run", "stop", "--queue", queue, SIMS_PER_WORKER="3")
     wait_for(lambda: len(home.held("stop")) == 3, "all are in an episode", process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=DEADLINE_S)
     names = [p.name for p in (home.path / "runs" / "stop" / "queue.txt.leases").glob("*/*/*")]
     closed = {name.rpartition(".")[0] for name in names if name.count(".") == 2}
     assert {name for name in names if name.count(".") == 1} == closed
@@ -142,7 +142,7 @@ def test_simulators_of_a_server_that_is_killed_go_on_with_another(noisy: Home) -
     assert {row.error["kind"] for row in errors if row.error} == {"protocol"}
     for process in serving:
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=DEADLINE_S)
 
 
 def test_several_simulators_that_listen_are_refused(home: Home) -> None:
@@ -158,7 +158,7 @@ def test_a_simulator_that_no_model_comes_to_ends_with_the_run(home: Home) -> Non
     waits = home.start("work", "r", SIM_AS_SERVER="1")
     wait_for(lambda: servers.published(paths, "simulator"), "it waits for a model", waits)
     assert home.call("work", "r")[0] == 0
-    _, err = waits.communicate(timeout=60)
+    _, err = waits.communicate(timeout=DEADLINE_S)
     assert waits.returncode == 0, err
 
 
@@ -240,5 +240,5 @@ def test_a_batch_check_that_is_terminated_leaves_nothing(noisy: Home) -> None:
     process = noisy.start("batch-check", "r", TMPDIR=str(left))
     wait_for(lambda: any(left.glob("*/logs/*.sim0.log")), "a simulator starts", process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 128 + signal.SIGTERM and not list(left.iterdir())

@@ -13,7 +13,7 @@ import pytest
 from harness.foundations.records import Row
 from harness.paths import RunPaths
 from tests.e2e.conftest import SEEDS, Home
-from tests.waiting import beats, wait_for
+from tests.waiting import DEADLINE_S, beats, wait_for
 
 TASKS = ("reach_goal", "reach_even", "never_succeed")
 
@@ -164,7 +164,7 @@ def test_faulty_simulators_are_retried_then_set_aside_and_never_counted_as_failu
 def test_a_hung_simulator_is_killed_and_its_episode_tried_again(home: Home) -> None:
     queue = str(home.queue("hang_once", seeds=range(1, 2)))
     (home.path / "scratch").mkdir()
-    code, _, err = home.call("run", "hung", "--queue", queue, STALL_TIMEOUT="1")
+    code, _, err = home.call("run", "hung", "--queue", queue, STALL_TIMEOUT="3")
     assert code == 0, err
     kinds = Counter(row.error["kind"] if row.error else row.outcome for row in home.rows("hung"))
     assert kinds == {"stall": 2, "success": 2}
@@ -175,7 +175,7 @@ def test_a_stopped_run_gives_its_leases_back(home: Home) -> None:
     process = home.start("run", "stop", "--queue", str(home.queue("never_succeed")))
     wait_for(lambda: home.held("stop"), "it is in an episode", process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=DEADLINE_S)
     home.gate.open()
     done = len(home.rows("stop"))
     leases = home.path / "runs" / "stop" / "queue.txt.leases"

@@ -217,6 +217,7 @@ class PointSim(Simulator):
         if fault == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if fault == "hang":
+            print("pointsim hangs", flush=True)
             while True:
                 signal.pause()
         raise RuntimeError("pointsim was asked to raise in step")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
@@ -85,10 +86,20 @@ def nothing(steps: int) -> None:
     """No reason to abandon."""
 
 
+@contextlib.contextmanager
+def impatient(rig: Rig) -> Iterator[None]:
+    """What begins meanwhile may stand still for a second; what goes well has all its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for seat in rig._seats:
+            patch.setattr(seat, "_settings", seat._settings.having(STALL_TIMEOUT=1.0))
+        yield
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_policy_that_hangs_costs_one_episode(make_rig: MakeRig, seed: int) -> None:
-    rig = make_rig(STALL_TIMEOUT="1")
-    error = rig.play(episode("never_succeed", seed), 1, None, nothing)["error"]
+    rig = make_rig()
+    with impatient(rig):
+        error = rig.play(episode("never_succeed", seed), 1, None, nothing)["error"]
     assert error["kind"] == "stall" and "phase 'infer'" in error["message"]
     assert not rig.standing(0)
     assert rig.play(episode("never_succeed", 3), 1, None, nothing)["outcome"] == "fail"
@@ -158,8 +169,9 @@ def test_a_servers_death_costs_the_episodes_that_are_played_on_it(make_rig: Make
 
 
 def test_who_waits_behind_a_policy_that_hangs_stalls_too(make_rig: MakeRig) -> None:
-    rig = make_rig(SIMS_PER_WORKER="3", STALL_TIMEOUT="1")
-    assert kinds(together(rig, *[episode("never_succeed", 2)] * 3)) == ["stall"] * 3
+    rig = make_rig(SIMS_PER_WORKER="3")
+    with impatient(rig):
+        assert kinds(together(rig, *[episode("never_succeed", 2)] * 3)) == ["stall"] * 3
     assert kinds(together(rig, *[episode("never_succeed", 4)] * 3)) == ["fail"] * 3
 
 

@@ -16,6 +16,7 @@ from harness.workers.children import ProcessDied
 from harness.workers.server_process import ModelServerProcess
 from tests.fakes.pointsim import STEP_LIMIT, PointSim
 from tests.processes.conftest import StartSim, address, cell, episode, outcome
+from tests.waiting import wait_for
 
 
 def test_it_describes_seals_and_checks(start_sim: StartSim) -> None:
@@ -102,12 +103,12 @@ def test_a_hung_one_is_killed_and_its_stack_is_in_the_log(
 ) -> None:
     sim = start_sim(ffmpeg=find_ffmpeg())
     sim.start_episode(episode("hang_in_step"), 1, address(expert), tmp_path / "videos" / "a.mp4")
-    while sim.poll(0.3) is not None:
-        pass
+    log = tmp_path / "sim.log"
+    wait_for(lambda: "pointsim hangs" in log.read_text(), "it hangs")
     assert sim.alive()
     sim.kill()
     assert sim.proc.returncode == -signal.SIGKILL
-    assert "_misbehave" in (tmp_path / "sim.log").read_text()
+    assert "_misbehave" in log.read_text()
     assert not list(tmp_path.glob("videos/.*")) and not list(tmp_path.glob("videos/*"))
 
 
