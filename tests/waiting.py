@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.fakes.gate import Gate
 
 #: Far beyond what anything takes on a machine that is busy with other things.
 DEADLINE_S = 300.0
+_LAST_WORDS_S = 10.0
 
 
 class Maker(Protocol):
@@ -20,7 +22,7 @@ class Maker(Protocol):
 
     def poll(self) -> int | None: ...
     def kill(self) -> None: ...
-    def communicate(self) -> tuple[Any, Any]: ...
+    def communicate(self, *, timeout: float) -> tuple[Any, Any]: ...
 
 
 def wait_for(condition: Callable[[], object], what: str, *makers: Maker) -> None:
@@ -37,11 +39,18 @@ def wait_for(condition: Callable[[], object], what: str, *makers: Maker) -> None
         if over or time.monotonic() > end:
             break
         time.sleep(0.02)
-    for maker in makers:
-        maker.kill()
-    said = "\n".join(str(words) for maker in makers for words in maker.communicate() if words)
     how = "who had to has ended" if over else f"not within {DEADLINE_S:.0f} s"
-    raise AssertionError(f"{what}: {how}\n{said}")
+    raise AssertionError("\n".join([f"{what}: {how}", *map(_last_words, makers)]))
+
+
+def _last_words(maker: Maker) -> str:
+    maker.kill()
+    try:
+        said = maker.communicate(timeout=_LAST_WORDS_S)
+    except subprocess.TimeoutExpired as late:  # a child of its own lives on, with its pipes
+        said = (late.output, late.stderr)
+    texts = (text.decode(errors="replace") if isinstance(text, bytes) else text for text in said)
+    return "\n".join(text for text in texts if text)
 
 
 def beats(workers: Path) -> list[Record]:

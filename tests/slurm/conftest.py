@@ -143,7 +143,7 @@ class Jobs:
     def kill(self) -> None:
         self._cluster.run("scancel", "--user=root")
 
-    def communicate(self) -> tuple[str, None]:
+    def communicate(self, *, timeout: float) -> tuple[str, None]:
         return "\n".join(log.read_text() for log in self._logs.glob("slurm-*.out")), None
 
     def _ids(self) -> list[str]:
