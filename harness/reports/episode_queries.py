@@ -23,7 +23,7 @@ CREATE TABLE episodes (
   position BIGINT, manifest UBIGINT, video VARCHAR, rank BIGINT, tried BIGINT,
   is_selected BOOLEAN, counts BOOLEAN
 );
-INSERT INTO texts VALUES (hash('""'), ['""']);
+INSERT INTO texts VALUES (hash(''), [''], false);
 """
 CLEAR = "".join(
     f"DELETE FROM {table};" for table in ("sealed", "repeated", "places", "best", "episodes")
@@ -43,7 +43,7 @@ INSERT INTO best
 SELECT max_by(id, key), count(*), bool_or(success IS NOT NULL), manifest, position FROM (
   SELECT rows.rowid AS id, manifest, position, success, {_KEY} AS key
   FROM rows JOIN (
-    SELECT code AS worker, row_number() OVER (ORDER BY words[1]->>'$') AS nth
+    SELECT code AS worker, row_number() OVER (ORDER BY words[1]) AS nth
     FROM texts SEMI JOIN (SELECT DISTINCT worker AS code FROM rows) USING (code)
   ) USING (worker)
   LEFT JOIN floors USING (manifest, position) WHERE attempt > coalesce(floor, 0)
@@ -70,7 +70,7 @@ SELECT * EXCLUDE (is_sealed), is_selected OR NOT is_sealed FROM (
 """
 ADDED = f"""
 INSERT INTO episodes SELECT v[1]::UBIGINT, v[2]::BIGINT, v[3]::BOOLEAN, v[4]::BOOLEAN,
-  v[5]::BOOLEAN, 0, hash('""'), v[6], NULL, 1, false, true FROM {LINES}
+  v[5]::BOOLEAN, 0, hash(''), v[6], NULL, 1, false, true FROM {LINES}
 """
 
 TALLIES = """
@@ -92,9 +92,9 @@ ANTI JOIN best USING (manifest, position) ANTI JOIN repeated USING (manifest, po
 ORDER BY rank, position
 """
 ERRORS = """
-SELECT of_manifest.words[1]->>'$', position, attempt, of_worker.words[1]->>'$',
-  of_host.words[1]->>'$',
-  of_place.words[1]->>'$', of_place.words[2]->>'$', of_place.words[3]->>'$', seed, error, tried
+SELECT of_manifest.words[1], position, attempt, of_worker.words[1],
+  of_host.words[1],
+  of_place.words[1], of_place.words[2], of_place.words[3], seed, error, tried
 FROM rows JOIN best USING (manifest, position) LEFT JOIN floors USING (manifest, position)
 JOIN texts AS of_manifest ON of_manifest.code = manifest
 JOIN texts AS of_place ON of_place.code = place
@@ -103,14 +103,15 @@ JOIN texts AS of_host ON of_host.code = host
 WHERE NOT settled AND attempt > coalesce(floor, 0)
 """
 
-_SECONDS = ", ".join(f"coalesce(sum(profile.{part}), 0)::DOUBLE" for part in PARTS)
-#: Of places of which any part was measured: ``valid`` is null where a profile knows none.
-PROFILES = f"SELECT place, {_SECONDS} {CURRENT} AND profile IS NOT NULL AND valid GROUP BY place"
+#: The seconds of each part, null where nobody measured it.
+PROFILES = f"""
+SELECT place, {", ".join(f"sum(profile.{part})::DOUBLE" for part in PARTS)} {CURRENT} GROUP BY place
+"""
 IDENTITIES = f"""
 SELECT words FROM texts SEMI JOIN (SELECT DISTINCT identity AS code {CURRENT}) USING (code)
 """
 
-#: The manifests of episodes: their codes, and the JSON of their hashes.
+#: The manifests of episodes: their codes and hashes.
 MANIFESTS = """
 SELECT code, words[1]
 FROM texts SEMI JOIN (SELECT DISTINCT manifest AS code FROM episodes) USING (code)
@@ -141,12 +142,12 @@ def _numbered(code: str) -> str:
     return f"SELECT unnest({listed}) AS {code}, generate_subscripts({listed}, 1) AS {code}_nr"
 
 
-EPISODE = "place_nr, seed, success, hard_success, collision, position, manifest_nr, video->>'$'"
+EPISODE = "place_nr, seed, success, hard_success, collision, position, manifest_nr, video"
 #: An episode as JSON; ``$heads`` and ``$hashes`` are texts for the numbers.
 EPISODE_JSON = """
 concat(from_json($heads, '["VARCHAR"]')[place_nr], ', "seed": ', seed, ', "success": ', success,
   ', "hard_success": ', coalesce(hard_success::VARCHAR, 'null'),
   ', "collision": ', coalesce(collision::VARCHAR, 'null'), ', "position": ', position,
   ', "manifest": ', from_json($hashes, '["VARCHAR"]')[manifest_nr],
-  ', "video": ', coalesce(video, 'null'), '}')
+  ', "video": ', coalesce(to_json(video)::VARCHAR, 'null'), '}')
 """

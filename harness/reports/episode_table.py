@@ -56,14 +56,12 @@ class EpisodeTable:
         """
         self._db.execute(sql.CLEAR)
         self._manifests = [manifest.hash for manifest in manifests]
-        sealed = [(_text(m.hash), m.selected, rank) for rank, m in enumerate(manifests)]
+        sealed = [(m.hash, m.selected, rank) for rank, m in enumerate(manifests)]
         self._insert(sql.SEALED, sealed)
-        self._insert(sql.REPEATED, [(_text(m.hash), p) for m in manifests for p in m.repeated])
+        self._insert(sql.REPEATED, [(m.hash, p) for m in manifests for p in m.repeated])
         self._db.execute(sql.BEST)
         cells = {(m.cell.task, m.cell.task_config) for m in manifests}
-        self._places = {
-            code: Place(*map(json.loads, words)) for code, words in self._all(sql.PLACES)
-        }
+        self._places = {code: Place(*words) for code, words in self._all(sql.PLACES)}
         places = self._places.items()
         self._insert(sql.PLACED, [(code, (p.task, p.task_config) in cells) for code, p in places])
         self._db.execute(sql.EPISODES)
@@ -75,9 +73,8 @@ class EpisodeTable:
         for e in episodes:
             place = Place(e.scene, e.task, e.task_config)
             if place not in codes:
-                codes[place] = self._one(sql.PLACE, *map(_text, place))
-            video = None if e.video is None else _text(e.video)
-            values.append((codes[place], e.seed, e.success, e.hard_success, e.collision, video))
+                codes[place] = self._one(sql.PLACE, *place)
+            values.append((codes[place], e.seed, e.success, e.hard_success, e.collision, e.video))
         self._places = {code: place for place, code in codes.items()}
         self._insert(sql.ADDED, values)
 
@@ -117,10 +114,12 @@ class EpisodeTable:
         return found
 
     def profiles(self) -> Iterator[tuple[Place, dict[str, float]]]:
-        """Each place with the seconds by part of all its rows, errors too."""
+        """Each place of which any part was measured, with the seconds by part of all its rows,
+        errors too."""
         found = {self._places[code]: seconds for code, *seconds in self._all(sql.PROFILES)}
         for place, seconds in sorted(found.items()):
-            yield place, dict(zip(PARTS, seconds, strict=True))
+            if any(spent is not None for spent in seconds):
+                yield place, {k: spent or 0.0 for k, spent in zip(PARTS, seconds, strict=True)}
 
     def older(self) -> int:
         """How many rows belong to an earlier generation."""
@@ -130,11 +129,7 @@ class EpisodeTable:
     def identities(self) -> dict[str, set[str]]:
         """The distinct policies, checkpoints (JSON), simulators, settings and code of all rows."""
         rows = [words for (words,) in self._all(sql.IDENTITIES)]
-        found = {name: {words[k] for words in rows} for k, name in enumerate(IDENTITY)}
-        checkpoints = found.pop("checkpoint")
-        return {name: set(map(json.loads, texts)) for name, texts in found.items()} | {
-            "checkpoint": checkpoints
-        }
+        return {name: {words[k] for words in rows} for k, name in enumerate(IDENTITY)}
 
     def pace(self, now: float, window: float) -> tuple[int, float | None]:
         """Episodes with an outcome that ended in the ``window`` seconds before ``now``, and when
@@ -155,7 +150,7 @@ class EpisodeTable:
         """The counted episodes of ``places``, in the order of reports; all of them, or those whose
         row names a video."""
         order, manifests = list(places), self._all(sql.MANIFESTS)
-        hashes = [json.loads(text) for _, text in manifests]
+        hashes = [of for _, of in manifests]
         more = "AND video IS NOT NULL" if with_video else ""
         for place, *values, manifest, video in self._stream(sql.EPISODE, order, manifests, more):
             known = [*values, hashes[manifest - 1], video]
@@ -165,7 +160,7 @@ class EpisodeTable:
         """Each of them as the JSON of ``Counted``."""
         order, manifests = list(places), self._all(sql.MANIFESTS)
         heads = [json.dumps(place._asdict())[:-1] for place in order]
-        hashes = [text for _, text in manifests]
+        hashes = [json.dumps(of) for _, of in manifests]
         lines = self._stream(sql.EPISODE_JSON, order, manifests, heads=heads, hashes=hashes)
         return (text for (text,) in lines)
 
@@ -224,8 +219,3 @@ class CountedEpisodes:
 
     def _order(self) -> list[Place]:
         return sorted(self.tallies)
-
-
-def _text(value: str) -> str:
-    """The JSON of a text as DuckDB writes it."""
-    return json.dumps(value, ensure_ascii=False)

@@ -2,10 +2,10 @@
 
 Promises: no line passes whose fields ``Row.from_json`` would refuse (one that it accepts may fail
 to). What DuckDB takes for JSON and Python does not, a comma too many, or NaN within a value that is
-no field's own, is not looked for: no row is written so. In the table a text is the JSON of it, as
-DuckDB writes it, so equal texts are equal there, too. What many rows have in common is there as a
-code, a hash of 64 bits, and ``texts`` says once what of. Of a profile there are the known parts, to
-the microsecond and below 10^12 s, whose sums are exact and so the same in any order.
+no field's own, is not looked for: no row is written so. What many rows have in common is in the
+table as a code, a hash of 64 bits, and ``texts`` says once what of, and whether it is what it
+should be. Of a profile there are the known parts, to the microsecond and below 10^12 s, whose sums
+are exact and so the same in any order.
 """
 
 from __future__ import annotations
@@ -17,30 +17,37 @@ from harness.stopwatch import PARTS
 
 #: Fields of which ``_valid`` says more than their type.
 _SPECIAL = ("outcome", "success", "error", "profile")
+IDENTITY = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
+_SHARED = {
+    "manifest": ("manifest",),
+    "place": ("scene", "task", "task_config"),
+    "identity": IDENTITY,
+    "worker": ("worker",),
+    "host": ("host", "run"),
+}
 
 
 def _valid() -> str:
-    """SQL that holds for no line which ``Row.from_json`` would refuse, and for each ``to_json``.
-
-    A field is read as the text of its JSON, whose beginning tells its type: asking DuckDB for the
-    type would parse each field once more. It is null where only ``ODD`` can tell.
+    """SQL that holds for no line which ``Row.from_json`` would refuse; null where only ``ODD`` can
+    tell. Of what is shared it says nothing, but ``MISTAKEN`` does.
     """
     checks = []
+    shared = {name for of in _SHARED.values() for name in of}
     for name, (kinds, optional) in SCHEMA.items():
-        if name in _SPECIAL:
+        if name in shared or name in _SPECIAL:
             continue
         wanted = [float] if float in kinds else [kind for kind in kinds if kind is not type(None)]
         check = f"({' OR '.join(_is(kind, name) for kind in wanted)})"
         checks.append(_or(f"{name} IS NULL", check) if optional else check)
     success = " ".join(
-        f"WHEN '\"{outcome}\"' THEN '{str(success).lower()}'"
+        f"WHEN '{outcome}' THEN '{str(success).lower()}'"
         for outcome, success in OUTCOMES.items() if success is not None
     )  # fmt: skip
     checks += [
-        f"outcome::VARCHAR IN ({_listed(OUTCOMES)})",
-        f"success::VARCHAR IS NOT DISTINCT FROM CASE outcome::VARCHAR {success} END",
-        "((outcome::VARCHAR = '\"error\"') = (error IS NOT NULL))",
-        _or("error IS NULL", f"json_extract(error, '$.kind')::VARCHAR IN ({_listed(ERROR_KINDS)})"),
+        f"outcome IN ({_listed(OUTCOMES)})",
+        f"success::VARCHAR IS NOT DISTINCT FROM CASE outcome {success} END",
+        "((outcome = 'error') = (error IS NOT NULL))",
+        _or("error IS NULL", f"(error->>'$.kind') IN ({_listed(ERROR_KINDS)})"),
         _or("format IS NULL", f"{_whole('format')} <= {FORMAT}"),
         f"{_whole('position')} >= 0 AND {_whole('attempt')} >= 1",
     ]
@@ -50,20 +57,23 @@ def _valid() -> str:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(f"'\"{text}\"'" for text in texts)
+    return ", ".join(f"'{text}'" for text in texts)
 
 
 def _is(kind: type, name: str) -> str:
-    """SQL: the JSON ``name`` is of this Python type, where it is neither null nor absent.
+    """SQL: ``name`` is of this Python type, where it is neither null nor absent.
 
-    First characters come in the order of ``"``, ``-``, digits, ``[``, letters, ``{``; a whole
-    number has neither point nor exponent, and may have more than 64 bits.
+    A text is read as it is, and anything else in its place as the JSON of it: so a text that is no
+    JSON was one. Any other field is read as its JSON, whose beginning tells its type (asking DuckDB
+    for the type would parse it once more): first characters come in the order of ``"``, ``-``,
+    digits, ``[``, letters, ``{``; a whole number has neither point nor exponent, and may have more
+    than 64 bits.
     """
     text = f"{name}::VARCHAR"
     real = f"(contains({text}, '.') OR contains({text}, 'e'))"
     texts = f"[json_type(one) = 'VARCHAR' FOR one IN json_extract({name}, '$[*]')]"
     return {
-        str: f"{text} < '#'",
+        str: f"NOT json_valid({name})",
         dict: f"{text} >= '{{'",
         list: _or(f"{text} = '[]'", f"{text} BETWEEN '[' AND '\\' AND list_bool_and({texts})"),
         bool: f"{text} IN ('true', 'false')",
@@ -94,15 +104,6 @@ _PARSED = ", ".join(
     for name, (kinds, _) in SCHEMA.items() if int in kinds
 )  # fmt: skip
 
-IDENTITY = ("policy", "checkpoint", "simulator", "settings_hash", "code_hash")
-_SHARED = {
-    "manifest": ("manifest",),
-    "place": ("scene", "task", "task_config"),
-    "identity": IDENTITY,
-    "worker": ("worker",),
-    "host": ("host",),
-}
-
 
 def _code(name: str) -> str:
     return f"hash({', '.join(f'{text}::VARCHAR' for text in _SHARED[name])})"
@@ -125,7 +126,9 @@ COLUMNS = ", ".join(
     ["file INTEGER", "valid BOOLEAN", *(f"{name} {kind}" for name, (kind, _) in _KEPT.items())]
 )
 
-_FIELDS = dict.fromkeys(SCHEMA, "JSON") | {"profile": _PROFILE}
+_FIELDS = {name: "VARCHAR" if str in kinds else "JSON" for name, (kinds, _) in SCHEMA.items()} | {
+    "profile": _PROFILE
+}
 #: Files to read. (Of every value that is bound, DuckDB's client asks whether it is of pandas, and
 #: looks for that where it is not installed: so any number of them is one text.)
 FILES = "SET VARIABLE files = from_json(?, '[\"VARCHAR\"]')"
@@ -149,12 +152,21 @@ SELECT getvariable('first') + file_index, {_valid()},
   {", ".join(made for _, made in _KEPT.values())}
 FROM (SELECT *, file_index, {_PARSED} FROM {_read(**_FIELDS)})
 """
-TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[])"
+TEXTS = "CREATE TABLE texts (code UBIGINT, words VARCHAR[], mistaken BOOLEAN)"
 _WORDS = [f"[{', '.join(f'{text}::VARCHAR' for text in of)}]" for of in _SHARED.values()]
+
+
+def _mistaken(name: str) -> str:
+    ((kind,), _) = SCHEMA[name]
+    return f"NOT coalesce({_is(kind, name)}, false)"
+
+
+_MISTAKEN = [" OR ".join(map(_mistaken, of)) for of in _SHARED.values()]
 #: Learn the texts of the lines of files.
 LEARN = f"""
-INSERT INTO texts SELECT DISTINCT code, words FROM (
-  SELECT unnest([{", ".join(map(_code, _SHARED))}]) AS code, unnest([{", ".join(_WORDS)}]) AS words
+INSERT INTO texts SELECT DISTINCT code, words, mistaken FROM (
+  SELECT unnest([{", ".join(map(_code, _SHARED))}]) AS code, unnest([{", ".join(_WORDS)}]) AS words,
+    unnest([{", ".join(_MISTAKEN)}]) AS mistaken
   FROM {_read(**_FIELDS)}
 ) ANTI JOIN texts USING (code)
 """
@@ -163,6 +175,10 @@ _CODES = " UNION ALL ".join(
 )
 #: A file for each text that is not known yet.
 UNKNOWN = f"SELECT DISTINCT file FROM ({_CODES}) ANTI JOIN texts USING (code)"
+
+_CODED = " OR ".join(f"{name} IN (SELECT code FROM texts WHERE mistaken)" for name in _SHARED)
+#: The files that hold what is shared and may be of another type.
+MISTAKEN = f"SELECT DISTINCT file FROM rows WHERE file >= getvariable('first') AND ({_CODED})"
 
 #: The files of which not every line is a row.
 FAILED = "SELECT DISTINCT file FROM rows WHERE NOT valid"

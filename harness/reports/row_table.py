@@ -31,6 +31,7 @@ from harness.reports.row_queries import (
     FIRST,
     FLOORS,
     LEARN,
+    MISTAKEN,
     ODD,
     READ,
     TEXTS,
@@ -83,7 +84,7 @@ class RowTable:
         self._write_and_load({file: read_file(file, self._problems[file]) for file in suspects})
         self._sizes = sizes
         self._settle_ties()
-        floors = [(json.dumps(m), p, floor) for (m, p), floor in decisions.floors().items()]
+        floors = [(m, p, floor) for (m, p), floor in decisions.floors().items()]
         self.db.execute("DELETE FROM floors")
         self.db.execute(FLOORS, [json.dumps(floors)])
 
@@ -94,9 +95,13 @@ class RowTable:
         for file in files:
             self._problems.pop(file, None)
 
-    def _load(self, sources: Mapping[Path, Path]) -> list[Path]:
+    def _load(self, sources: Mapping[Path, Path], checked: bool = False) -> list[Path]:
         """Insert the rows of ``sources`` (the file read -> the file they are of); returns the files
-        of which not every line passed, and nothing was kept."""
+        of which not every line passed, and nothing was kept.
+
+        Args:
+            checked: ``records`` has: what looks like JSON is a text.
+        """
         if not sources:
             return []
         files = list(sources.values())
@@ -111,11 +116,13 @@ class RowTable:
             items, half = list(sources.items()), len(files) // 2
             return self._load(dict(items[:half])) + self._load(dict(items[half:]))
         named = dict(zip(numbers, sources, strict=True))
-        bad = self._bad(named)
-        suspects = [file for file, number in zip(files, numbers, strict=True) if number in bad]
-        self._forget(suspects)
+        bad = set() if checked else self._bad(named)
+        ours = dict(zip(numbers, files, strict=True))
+        self._forget([ours[number] for number in bad])
         self._learn({number: named[number] for number in named.keys() - bad})
-        return suspects
+        mistaken = set() if checked else self._first_column(MISTAKEN)
+        self._forget([ours[number] for number in mistaken])
+        return [ours[number] for number in sorted(bad | mistaken)]
 
     def _bad(self, sources: Mapping[int, Path]) -> set[int]:
         """The files, by their numbers, of which not every line is a row."""
@@ -157,7 +164,7 @@ class RowTable:
         if not tied:
             return
         files = {number: file for file, number in self._numbers.items()}
-        episodes = {(json.loads(manifest), position) for manifest, position, *_ in tied}
+        episodes = {(manifest, position) for manifest, position, *_ in tied}
         rows: dict[tuple[Any, ...], list[Row]] = {}
         for number in {number for *_, number in tied}:
             for row in read_file(files[number]):
@@ -178,7 +185,7 @@ class RowTable:
                 with source.open("w") as lines:
                     lines.writelines(row.to_json() + "\n" for row in of)
                 sources[source] = file
-            left = self._load(sources)
+            left = self._load(sources, checked=True)
         assert not left, f"a row that was checked is not readable: {left}"
 
 

@@ -184,11 +184,32 @@ def test_seconds_that_are_no_number_are_left_out(tmp_path: Path, seconds: str) -
     assert (found["reset"], found["other"]) == (1.5, 4.0)
 
 
+def test_a_text_that_looks_like_another_value_is_a_text(tmp_path: Path) -> None:
+    made = replace(row(BANK, 0, 1, "h1-1", "success", ""), profile={"reset": 1.0})
+    names = [name for name, (kinds, _) in SCHEMA.items() if str in kinds and name != "outcome"]
+    values: list[Any] = [5, 1.5, True, None, {}, ["a"], float("nan"), float("-inf")]
+    texts = [text for value in values for text in (json.dumps(value), str(value))]
+    pairs = [(name, text) for name in names for text in texts]
+    odd = [replace(made, **{name: text}, position=k) for k, (name, text) in enumerate(pairs)]
+    lines = [one.to_json() for one in odd]
+    lines += [_changed(one, names[k % len(names)], values[k % len(values)])
+              for k, one in enumerate(odd)]  # fmt: skip
+    files = _write(tmp_path, [(lines[k::7], True) for k in range(7)])
+    problems: list[str] = []
+    valid = [one for file in files for one in read_file(file, problems)]
+    table = EpisodeTable(RowTable())
+    table.rows.refresh(files, Decisions(tmp_path / "decisions"))
+    assert table.rows.problems == problems
+    assert _of_table(table) == {key: _reduced(one) for key, one in counted(valid).items()}
+    assert sum(found["reset"] for _, found in table.profiles()) == len(valid) > len(odd)
+
+
 def test_a_task_that_nobody_measured_has_no_profile(tmp_path: Path) -> None:
     made = row(BANK, 0, 1, "h1-1", "success", "")
     lines = [made.to_json(), _without(made, "profile"), _changed(made, "profile", None)]
     table = EpisodeTable(RowTable())
     table.rows.refresh(_write(tmp_path, [(lines, True)]), Decisions(tmp_path / "decisions"))
+    table.refresh([])
     assert not table.rows.problems
     assert not list(table.profiles())
 
