@@ -148,8 +148,9 @@ class StatusReader:
         )
 
     def _sealing(self, alive: Collection[str]) -> Sealing | None:
-        claims = {w: record["claim"] for w, record in self._observer.records().items()}
-        at_work = sum(is_preparing(claims[worker] or "") for worker in alive)
+        records = self._observer.records()
+        held = ([seat["claim"] or "" for seat in holdings(records[worker])] for worker in alive)
+        at_work = sum(any(map(is_preparing, claims)) for claims in held)
         if not at_work:
             return None
         wanted = set(queued(self._paths.queue))

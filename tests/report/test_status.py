@@ -21,11 +21,14 @@ NOW = 1_000_000.0
 ELSEWHERE = Process("another boot", "", 1, 1)
 
 
-def beat(run: HandMade, worker: str, seconds_ago: float, **fields: Any) -> None:
-    """A heartbeat of a worker on another machine, that was last written a while ago."""
+def beat(
+    run: HandMade, worker: str, seconds_ago: float, seat: int = 0, **fields: Any
+) -> None:  # fmt: skip
+    """A heartbeat of a worker on another machine, that was last written a while ago; ``seat`` is
+    the last of its seats, and what they tell apart stands there."""
     run.paths.workers.mkdir(exist_ok=True)
-    heart = Heartbeat(run.paths, worker, ttl=60.0, process=ELSEWHERE, host="node7")
-    heart.beat(**({"state": "running"} | fields))
+    heart = Heartbeat(run.paths, worker, 60.0, process=ELSEWHERE, host="node7", seats=seat + 1)
+    heart.beat(seat=seat, **({"state": "running"} | fields))
     os.utime(run.paths.heartbeat(worker), (NOW - seconds_ago, NOW - seconds_ago))
 
 
@@ -197,7 +200,7 @@ def test_a_run_that_is_being_sealed(run: HandMade) -> None:
     run.paths.queue.write_text("office press_bell\nstudy put_cup_in_box\nstudy pour\n")
     cell = "study.put_cup_in_box.bench_demo_study_clean"
     beat(run, "node7-1-aa", 2.0, claim=f"{cell}.scan/0/0-3.1")
-    beat(run, "node7-2-bb", 2.0, claim=f"{cell}.seal-0123456789ab/0/0-0.1")
+    beat(run, "node7-2-bb", 2.0, seat=1, claim=f"{cell}.seal-0123456789ab/0/0-0.1")
     beat(run, "node7-3-cc", 2.0, claim=f"{cell}.0123456789ab/0/0-0.1")
     status = look(run)
     assert "sealing   1 of 3 cells by 2 processes" in status_page.text(status)
