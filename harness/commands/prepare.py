@@ -114,11 +114,12 @@ class _Simulator:
         self._stack.close()
         if self._log is None:
             return
-        if self._paths.run_json.exists():
-            self._paths.logs.mkdir(exist_ok=True)
-            shutil.copy(self._log, self._paths.logs / f"{self._log.parent.name}.log")
-        if str(self._log) not in str(error):
-            shutil.rmtree(self._log.parent)
+        with contextlib.suppress(OSError):  # a full disk: the log stays where it is
+            if self._paths.run_json.exists():
+                self._paths.logs.mkdir(exist_ok=True)
+                shutil.copy(self._log, self._paths.logs / f"{self._log.parent.name}.log")
+            if str(self._log) not in str(error):
+                shutil.rmtree(self._log.parent)
 
     def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
         if cell not in self._said:

@@ -28,14 +28,14 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Replace ``path`` by a file holding ``data``, which may come in pieces. Raises
     ``RollpoolError`` when it cannot."""
-    with _refusing(path), _temporary(path, data, 0o644) as temporary:
+    with refusing(path), _temporary(path, data, 0o644) as temporary:
         os.replace(temporary, path)
         _sync_directory(path.parent)
 
 
 def publish_once(path: Path, data: bytes, mode: int = 0o644) -> bool:
     """Create ``path`` with ``data``; False, and nothing changed, where it exists already."""
-    with _refusing(path), _temporary(path, data, mode) as temporary:
+    with refusing(path), _temporary(path, data, mode) as temporary:
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -47,7 +47,7 @@ def publish_once(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 def publish_name(path: Path) -> None:
     """Create the empty file ``path``, where it does not exist: its name is all it says."""
-    with _refusing(path), contextlib.suppress(FileExistsError):
+    with refusing(path), contextlib.suppress(FileExistsError):
         os.close(os.open(path, _CREATE, 0o644))
         _sync_directory(path.parent)
 
@@ -71,7 +71,7 @@ class AppendLog:
         try:
             self._write(data)
         except OSError:
-            with _refusing(self._file()):
+            with refusing(self._file()):
                 self._write(data)
 
     def close(self) -> None:
@@ -143,7 +143,9 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path) -> Iterator[None]:
+    """What the disk refuses in the block, where ``path`` or something in it is written, is a
+    ``RollpoolError``."""
     try:
         yield
     except OSError as error:

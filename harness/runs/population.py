@@ -14,12 +14,11 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, overload
 
 from harness.canonical import Sealed, canonical_json
 from harness.errors import RollpoolError
-from harness.foundations.atomic import publish_name, publish_once
+from harness.foundations.atomic import publish_name, publish_once, refusing
 from harness.paths import RunPaths
 from harness.simulators.contract import Episode
 
@@ -125,7 +124,8 @@ def append(paths: RunPaths, cell: Cell, data: bytes, step_limit: int = 0) -> Man
     seqs = {existing: seq for seq, existing in _manifest_names(paths, cell)}
     seq = seqs.get(digest, 1 + max(seqs.values(), default=-1))
     file = paths.manifest(cell.name, seq, digest)
-    _make(file.parent)
+    with refusing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
     if step_limit and not _largest(_LIMIT, _listing(paths, cell), digest):
         publish_name(paths.step_limit(cell.name, seq, digest, step_limit))
     if digest not in seqs:
@@ -245,12 +245,3 @@ def _largest(pattern: re.Pattern[str], names: Sequence[str], digest: str) -> int
     """The largest number that a name says of the manifest with this hash, else 0."""
     found = (pattern.fullmatch(name) for name in names)
     return max((int(m[3]) for m in found if m and m[2] == digest), default=0)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RollpoolError(
-            f"make {folder}", error.strerror or str(error), "free the disk or fix its rights, rerun"
-        ) from error

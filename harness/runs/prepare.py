@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RollpoolError
-from harness.foundations.atomic import write_atomic
+from harness.foundations.atomic import refusing, write_atomic
 from harness.foundations.settings import Settings
 from harness.paths import RunPaths, suggest
 from harness.runs import population
@@ -45,13 +45,13 @@ def prepare(
             that nothing of it stands in a run when something of it is refused.
 
     Raises:
-        RollpoolError: a queue line, a bank or a setting that cannot be.
+        RollpoolError: a queue line, a bank or a setting that cannot be; a disk that refuses.
         Declined: what the simulator would not seal; all the rest is.
     """
     described = functools.cache(describe)
     offered = Sources(settings.root, settings)
     cells = _cells(paths, queue or paths.queue, settings, described, offered)
-    with Preparer(paths, settings["LEASE_TTL"], begin) as preparer:
+    with refusing(paths.root), Preparer(paths, settings["LEASE_TTL"], begin) as preparer:
 
         def sealing(cell: Cell, seeds: Sequence[int], source: Source | None = None) -> Sealing:
             return Sealing(

@@ -68,6 +68,16 @@ def test_prepare(rollpool: Rollpool, home: Path) -> None:
     assert "sealing" not in again.out and "2 cells, 6 episodes" in again.out
 
 
+def test_a_log_that_no_place_is_left_for_in_the_run_stays_where_it_was(
+    rollpool: Rollpool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(home))
+    (home / "runs" / "demo").mkdir(parents=True)
+    (home / "runs" / "demo" / "logs").touch()
+    assert rollpool("prepare", "demo", "--queue", "queue.txt").code == 0
+    assert len(list(home.glob("prepare-*/simulator.log"))) == 1
+
+
 def test_prepare_seals_no_settings_before_all_is_checked(rollpool: Rollpool, home: Path) -> None:
     done = rollpool("prepare", "demo", "--queue", "queue.txt", "--config", "clen")
     assert done.code == 2 and "BENCH_CONFIG=clen" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import shutil
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from harness.canonical import Sealed
 from harness.errors import Declined, RollpoolError
 from harness.foundations.atomic import publish_name, publish_once
 from harness.foundations.settings import Settings
+from harness.leases.filesystem import Filesystem
 from harness.paths import Root, RunPaths
 from harness.runs import population
 from harness.runs.population import Cell, selected_positions
@@ -187,6 +189,25 @@ def test_what_the_simulator_declines_keeps_nothing_else_from_being_sealed(
     paths.queue.write_text("office open_drawer\n")
     assert seeds_of(paths, launch, sealer) == {"open_drawer": [1, 2]}
     assert len(sealer.sealed) == 1
+
+
+@pytest.mark.parametrize("call", ["names", "mkdir", "create"])
+def test_what_the_disk_refuses_is_said_in_plain_words(
+    paths: RunPaths, settings: Launch, write_bank: WriteBank, sealer: Any, call: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    launch, does = settings(SEEDS_ROOT=str(write_bank("1 2"))), getattr(Filesystem, call)
+
+    def full(fs: Filesystem, at: Path, *of: object) -> object:
+        if paths.preparing in at.parents:  # a claim, or its marker
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return does(fs, at, *of)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Filesystem, call, full)
+        with pytest.raises(RollpoolError, match="No space left on device; free the disk"):
+            prepare(paths, launch, sealer.describe, sealer.seal, sealer.check)
+    assert len(seeds_of(paths, launch, sealer)) == 2
 
 
 def test_other_configurations(
