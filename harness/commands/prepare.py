@@ -122,10 +122,12 @@ class _Simulator:
                 shutil.rmtree(self._log.parent)
 
     def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
+        from harness.runs.sealing import REQUEST_S
+
         if cell not in self._said:
             self._said.add(cell)
             print(f"sealing {cell.scene} {cell.task}", flush=True)
-        return self._process.seal(cell, seeds)
+        return self._process.seal(cell, seeds, REQUEST_S)
 
     def check(self, cell: Cell, seeds: Sequence[int]) -> Sequence[bool]:
         verdicts = self._process.check(cell, seeds)

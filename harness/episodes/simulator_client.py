@@ -96,9 +96,11 @@ class SimulatorClient:
 
     def _seal(self, request: Mapping[str, Any]) -> dict[str, Any]:
         limit = self._sim.step_limit(request["task"], request["task_config"])
-        cell, lines = _cell(request), []
+        cell, lines, begun = _cell(request), [], time.monotonic()
         for seed in self._seeds(request, "seal"):
             lines.append(episode_line(**self._line(cell, seed)))
+            if time.monotonic() - begun >= request["within_s"]:
+                break
         return {"say": "sealed", "lines": lines, "step_limit": limit}
 
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,14 +24,14 @@ from harness.runs.population import Cell, Manifest
 from harness.runs.preparer import SEAL, Piece, Preparer, asking
 from harness.runs.reuse import Source
 
-#: The manifest's lines of some seeds (``SimulatorProcess.seal``).
+#: The manifest's lines of the first of these seeds, one at least (``SimulatorProcess.seal``).
 SealLines = Callable[[Cell, Sequence[int]], Sealed]
 
 #: What a death may cost, but for the seeds that one request is about.
 _RECORD_S = 30.0
-#: What a request is to take, by the pace of the last one.
-_REQUEST_S = 5.0
-_FIRST_REQUEST, _LARGEST_REQUEST = 4, 1024
+#: Seeds to a request at most; the simulator answers when ``REQUEST_S`` are over.
+_REQUEST = 1024
+REQUEST_S = 5.0
 
 
 def work_name(cell: Cell, seeds: Sequence[int]) -> str:
@@ -93,32 +93,26 @@ class Sealing:
         """The lines of all seeds, those that are recorded among them."""
         parts = Parts(self._preparer.folder(self._name))
         fresh: list[str] = []
-        size, limit, recorded = _FIRST_REQUEST, 0, time.monotonic()
-        while len(parts.lines) + len(fresh) < len(self.seeds):
+        limit, recorded = 0, time.monotonic()
+        while (done := len(parts.lines) + len(fresh)) < len(self.seeds):
             if fresh and time.monotonic() - recorded > _RECORD_S and piece.held():
                 parts.add(fresh)
                 fresh, recorded = [], time.monotonic()
                 continue
-            begin, before = len(parts.lines) + len(fresh), time.monotonic()
-            lines, limit = self._asked(self.seeds[begin : begin + size])
+            lines, limit = self._asked(self.seeds[done : done + _REQUEST])
             fresh += lines
-            size = next_request(len(lines), time.monotonic() - before)
         return Sealed(parts.lines + fresh, limit)
 
     def _asked(self, seeds: Sequence[int]) -> Sealed:
         with asking(f"seal {self.cell.name}"):
             sealed = self._seal(self.cell, seeds)
-        if list(map(seed_of, sealed.lines)) != list(seeds):
+        found = list(map(seed_of, sealed.lines))
+        if not found or found != list(seeds[: len(found)]):
             raise RollpoolError(
                 f"seal {self.cell.name}", "the simulator sealed other seeds than were asked for",
                 "mend its adapter's `seal`",
             )  # fmt: skip
         return sealed
-
-
-def next_request(seeds: int, took_s: float) -> int:
-    """How many seeds to ask for where so many took so long."""
-    return int(min(_LARGEST_REQUEST, max(1, seeds * _REQUEST_S / max(took_s, 1e-6))))
 
 
 class Parts:

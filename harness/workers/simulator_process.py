@@ -8,6 +8,7 @@ time; ``start_episode`` and ``poll`` let one thread watch several clients (``fil
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -106,9 +107,10 @@ class SimulatorProcess:
         ``cells`` is a list of ``[scene, task]``, ``task_configs`` maps a scene to names."""
         return self._request({"do": "describe"}, "described")
 
-    def seal(self, cell: Cell, seeds: Sequence[int]) -> Sealed:
-        """The manifest's line of each seed, in order."""
-        answer = self._request({"do": "seal", **_names(cell), "seeds": list(seeds)}, "sealed")
+    def seal(self, cell: Cell, seeds: Sequence[int], within_s: float = math.inf) -> Sealed:
+        """The manifest's line of each seed, in order; no further one after ``within_s``."""
+        asked = {"seeds": list(seeds), "within_s": within_s}
+        answer = self._request({"do": "seal", **_names(cell), **asked}, "sealed")
         return Sealed(answer["lines"], answer["step_limit"])
 
     def check(self, cell: Cell, seeds: Sequence[int]) -> list[bool]:

@@ -30,6 +30,7 @@ def test_it_describes_seals_and_checks(start_sim: StartSim) -> None:
     expected = PointSim().seal("plane", "reach_goal", "bench_demo_plane_clean", 7)
     assert json.loads(lines[0]) == {"seed": 7, **expected}
     assert (json.loads(lines[1])["seed"], step_limit) == (3, 40)
+    assert sim.seal(cell("reach_goal"), [7, 3], within_s=0.0).lines == lines[:1]
 
     assert sim.check(cell("reach_even"), range(4)) == [True, False, True, False]
     assert sim.check(cell("raise_in_reset"), [1]) == [False]

@@ -42,7 +42,7 @@ def test_who_dies_loses_the_last_part(
     paths: RunPaths, sealer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealing, "_RECORD_S", 0.0)
-    monkeypatch.setattr(sealing, "_REQUEST_S", 0.0)
+    monkeypatch.setattr(sealing, "_REQUEST", 4)
 
     def dying(cell: Cell, seeds: Sequence[int]) -> Sealed:
         if 8 in seeds:
@@ -65,25 +65,18 @@ def test_who_dies_loses_the_last_part(
     assert [e.instruction for e in work.manifest.episodes][::9] == ["Do it 0.", "Do otherwise 9."]
 
 
-def test_a_quick_simulator_is_asked_for_many_at_once(
-    paths: RunPaths, sealer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "_REQUEST_S", 1e9)
+def test_the_simulator_says_how_many_lines_it_has_come_to(paths: RunPaths, sealer: Any) -> None:
+    """It stops where a request has taken long enough: no pace is foretold."""
+
+    def slow(cell: Cell, seeds: Sequence[int]) -> Sealed:
+        sealed: Sealed = sealer.seal(cell, seeds)
+        return Sealed(sealed.lines[:1000], sealed.step_limit)
+
     with Preparer(paths, 60.0, lambda: None) as preparer:
-        work = Sealing(paths, preparer, CELL, range(2500), sealer.seal, lambda: "tabletop")
+        work = Sealing(paths, preparer, CELL, range(2500), slow, lambda: "tabletop")
         preparer.finish([work])
-    assert [len(seeds) for _, seeds in sealer.sealed] == [4, 1024, 1024, 448]
+    assert [len(seeds) for _, seeds in sealer.sealed] == [1024, 1024, 500]
     assert work.manifest is not None and work.manifest.episodes.seeds() == list(range(2500))
-
-
-@pytest.mark.parametrize(
-    ("seeds", "took_s", "following"),
-    [(4, 0.0, 1024), (4, 0.5, 40), (40, 10.0, 20), (1024, 5.0, 1024), (1, 60.0, 1)],
-)
-def test_a_request_is_as_large_as_the_pace_of_the_last_one_says(
-    seeds: int, took_s: float, following: int
-) -> None:
-    assert sealing.next_request(seeds, took_s) == following
 
 
 NEXT = Cell("study", "press_bell", "bench_demo_study_clean")
