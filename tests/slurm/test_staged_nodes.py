@@ -7,6 +7,7 @@ import re
 import shutil
 import sysconfig
 import venv
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def staged(pool: Pool) -> dict[str, str]:
+def staged(pool: Pool) -> Iterator[dict[str, str]]:
     """Environments that weigh nothing (their packages are this Python's), to be staged."""
     for name in ("toolkit", "tabletop", "model"):
         folder = pool.outside(f"light/{name}")
@@ -25,12 +26,13 @@ def staged(pool: Pool) -> dict[str, str]:
             venv.create(folder, with_pip=False, symlinks=True)
             (site,) = folder.glob("lib/python3*/site-packages")
             (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pool.shell("srun --nodes=4 --ntasks-per-node=1 rm -rf /tmp/dxvla_local /tmp/full")
     envs = f"{pool.home}/light"
-    return {
+    yield {
         "DXVLA_STAGE": "1", "ROLLPOOL_ENVS": envs, "PYTHONPATH": pool.home,
         "ROBOTWIN_PY": f"{envs}/tabletop/bin/python", "XVLA_PY": f"{envs}/model/bin/python",
     }  # fmt: skip
+    for node in pool.cluster.nodes:  # the disks are small, and others want them, too
+        shutil.rmtree(pool.cluster.disk(node) / "dxvla_local", ignore_errors=True)
 
 
 def started_from(pool: Pool, run: str) -> set[str]:
@@ -113,7 +115,10 @@ def test_a_node_whose_disk_is_too_small(pool: Pool, staged: dict[str, str]) -> N
     full = pool.cluster.nodes[1]
     pool.shell(f"srun --nodelist={full} fallocate -l 230m /tmp/full")
     pool.make("small", "reach_goal")
-    code, out = pool.shell(BLOCK.format(run="small", nodes=4, gpus=0), **staged)
+    try:
+        code, out = pool.shell(BLOCK.format(run="small", nodes=4, gpus=0), **staged)
+    finally:
+        (pool.cluster.disk(full) / "full").unlink()
     assert code == 2, out
     assert "stage to /tmp/dxvla_local" in out and "needed (env toolkit" in out, out
     assert len(pool.rows("small")) == 12, "the others did its share"
