@@ -19,7 +19,10 @@ from harness.paths import Root
 
 def parse(variable: Variable, text: object, source: str, root: Root) -> Any:
     """The value of a variable's text. Raises ``RollpoolError`` naming what it may be."""
-    text = as_text(text)
+    try:
+        text = as_text(text)
+    except (TypeError, ValueError) as error:
+        raise _not_plain(f"{variable.name} ({source})", error) from error
     asked = f"{variable.name}={text} ({source})"
     if variable.type == "flag":
         if text not in ("0", "1"):
@@ -59,10 +62,14 @@ def _mapping(text: str, asked: str) -> dict[str, Any]:
         # Through JSON and back, so that it is the same on joining, where JSON is all there is.
         mapping: dict[str, Any] = json.loads(canonical_json(content))
     except (TypeError, ValueError) as error:
-        raise RollpoolError(
-            asked, f"not plain values ({error})", "use text, numbers, lists and mappings alone"
-        ) from error
+        raise _not_plain(asked, error) from error
     return mapping
+
+
+def _not_plain(asked: str, error: Exception) -> RollpoolError:
+    return RollpoolError(
+        asked, f"not plain values ({error})", "use text, numbers, lists and mappings alone"
+    )
 
 
 def _number(variable: Variable, text: str, asked: str) -> int | float:

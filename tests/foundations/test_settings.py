@@ -280,6 +280,8 @@ def test_the_k320_reference_is_the_published_one(root: Root) -> None:
         ("- clean\n", "not a mapping"),
         ("a: [\n", "not a YAML file"),
         ("EVAL_TEST_NUM: five\n", "EVAL_TEST_NUM=five (profile): not a whole number"),
+        ("SIM_CONFIG: {size: .nan}\n", "SIM_CONFIG (profile): not plain values"),
+        ("BENCH_CONFIG: {day: 2026-01-01}\n", "BENCH_CONFIG (profile): not plain values"),
     ],
 )
 def test_a_bad_profile_is_refused(root: Root, tmp_path: Path, text: str, message: str) -> None:
