@@ -27,6 +27,7 @@ from harness.wire.arrays import (
     raw_bytes,
     unsendable,
 )
+from harness.wire.errors import ProtocolError
 from harness.wire.frames import ALIGNMENT, padding
 
 MAGIC = b"RPB4"
@@ -95,6 +96,8 @@ def decode(payload: memoryview, need: Callable[[int], None] = lambda size: None)
     magic, layout_size, text_size = _PREFIX.unpack_from(view)
     text_start = _PREFIX.size + layout_size
     end = text_start + text_size
+    if magic != MAGIC and magic[:3] == MAGIC[:3]:
+        raise _another_wire(magic)
     if magic != MAGIC or end > len(view):
         raise malformed("no RPB4 header")
     need(end)
@@ -110,6 +113,15 @@ def decode(payload: memoryview, need: Callable[[int], None] = lambda size: None)
     for array in texts:
         check_text(array)
     return message
+
+
+def _another_wire(magic: bytes) -> ProtocolError:
+    """Of a message that an older or newer binary codec begins like this."""
+    return ProtocolError(
+        "decode a message",
+        f"it begins with {magic!r}, this side speaks {MAGIC!r}: other code is at the other end",
+        "use the same version of the toolkit on both sides",
+    )
 
 
 class _Place(NamedTuple):

@@ -179,8 +179,6 @@ def test_these_payloads_are_right_but_for_what_is_wrong_with_them() -> None:
             described("<f4", [1], path=path, body=bytes(4))
             for path in ([], "x", ["y"], ["z"], ["x", 0], ["type", 0], [0], [None], [["x"]], [True])
         ),
-        # Arrays on boundaries of the payload, not of the frame: its length may be the same.
-        np.frombuffer(b"RPB1" + described("<f4", [15], body=bytes(60)).tobytes()[4:], np.uint8),
         np.frombuffer(binary.MAGIC + b"\0\0\0\2\xff\xff\xff\xff[]{}", np.uint8),
         np.frombuffer(binary.MAGIC + b"\xff\xff\xff\xff\0\0\0\2[]{}", np.uint8),
         packed(b"[]", "{}".encode("utf-16-le")),
@@ -193,6 +191,12 @@ def test_these_payloads_are_right_but_for_what_is_wrong_with_them() -> None:
 def test_binary_refuses(payload: np.ndarray) -> None:
     with pytest.raises(ProtocolError, match="malformed"):
         binary.decode(payload)
+
+
+def test_the_binary_codec_of_another_version_is_named() -> None:
+    older = np.frombuffer(b"RPB3" + bytes(20), np.uint8)
+    with pytest.raises(ProtocolError, match=r"RPB3.*RPB4.*the same version of the toolkit on both"):
+        binary.decode(memoryview(older))
 
 
 def test_arrays_may_stand_in_lists_and_within_each_other() -> None:
