@@ -57,7 +57,9 @@ def prepare_run(
     paths = settings.root.run(run_name(settings))
     refuse_report_of_another(paths)
     if paths.run_json.exists():
-        settings = open_run(settings.root, settings, create=False).settings
+        joined = open_run(settings.root, settings, create=False)
+        refuse_other_code(joined)  # before it adds an episode that nobody of that code asked for
+        settings = joined.settings
     queue = Path(arguments.queue) if arguments.queue else None
     if queue:
         refuse_other_queue(paths, queue)

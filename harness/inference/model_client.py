@@ -48,8 +48,7 @@ class ModelClient:
 
     Attributes:
         hello: what the server serves: ``protocol run server policy checkpoint settings_hash
-            action_kind action_dim chunk needs cameras exclusive batches
-            clients``.
+            code_hash action_kind action_dim chunk needs cameras exclusive batches clients``.
     """
 
     def __init__(
@@ -141,5 +140,5 @@ def _another(host: str, port: int, name: str, found: Any, value: Any) -> Protoco
     return ProtocolError(
         f"model server at {host}:{port}",
         f"its {name} is {found!r}, not {value!r}: it is another run's, or an older one",
-        "let the run's own server publish its address, or correct host and port",
+        "start the run's own server anew, or correct host and port",
     )

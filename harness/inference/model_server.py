@@ -55,6 +55,7 @@ class Settings:
     policy: str = ""  # the policy's name; default: that of its folder
     checkpoint: Any = None  # told to clients as they stand
     settings_hash: str = ""
+    code_hash: str = ""
     run: str = ""  # the run's id
     server: str = ""  # the name under which the run directory knows it
     max_batch: int = 1  # sessions answered in one call, where the policy can
@@ -193,6 +194,7 @@ def _identity(policy: Policy, settings: Settings) -> dict[str, Any]:
         "policy": settings.policy or Path(settings.policy_dir).name,
         "checkpoint": settings.checkpoint,
         "settings_hash": settings.settings_hash,
+        "code_hash": settings.code_hash,
         "action_kind": policy.action_kind,
         "action_dim": policy.action_dim,
         "chunk": policy.chunk,

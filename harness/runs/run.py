@@ -166,8 +166,9 @@ def refuse_other_weights(run: Run) -> None:
 
 
 def refuse_other_code(run: Run) -> None:
-    """Asked by what is about to add rows to the run. Raises ``RollpoolError`` where they would be
-    other code's than those that are there, unless ``EVAL_CODE_CHANGE=mark``."""
+    """Asked by what is about to add rows to the run, or has a part in them. Raises
+    ``RollpoolError`` where they would be other code's than those that are there, unless
+    ``EVAL_CODE_CHANGE=mark``."""
     now = run.identity["code_hash"]
     if now == run.began_with or run.settings["EVAL_CODE_CHANGE"] == "mark":
         return

@@ -197,7 +197,8 @@ def server_record(run: Run, host: str, port: int, server: str) -> dict[str, Any]
 
 
 def expected(run: Run, server: str) -> dict[str, Any]:
-    """What the hello of a server of this run says: the run, what it evaluates, and, where it is
-    known, the name."""
-    evaluated = {part: run.identity[part] for part in ("policy", "checkpoint", "settings_hash")}
+    """What the hello of a server of this run says: the run, what it evaluates, by which code (rows
+    name one), and, where it is known, the name."""
+    parts = ("policy", "checkpoint", "settings_hash", "code_hash")
+    evaluated = {part: run.identity[part] for part in parts}
     return {"run": run.id, **evaluated, **({"server": server} if server else {})}

@@ -85,6 +85,7 @@ class Choice:
         self.hosts = [host.strip() for host in run.settings["MODEL_SERVER_HOST"].split(",")]
         self._run, self._worker = run, worker
         self._look: Look | None = None
+        self._refusals: list[str] | None = None  # of the last look that is over
         self._taken: Counter[Place] = Counter()
         self._shunned: dict[Place, float] = {}
 
@@ -94,6 +95,8 @@ class Choice:
         Raises:
             RollpoolError: its policy can have one simulator, and this worker has more.
         """
+        if self._look is not None and not self._look.is_alive():
+            self._refusals = self._look.refusals
         if self._look is None or not self._fresh(self._look):
             self._look = Look(self._run, self.hosts, self.clock)
             self._look.start()
@@ -114,8 +117,10 @@ class Choice:
         return look.is_alive() or self.clock() - look.over < _LOOK_S
 
     def refusals(self) -> str:
-        refusals = self._look.refusals if self._look else []
-        return "; ".join(refusals) or "none is published"
+        """Why none is to be used, in words; "" while nobody has been asked."""
+        if self._refusals is None:
+            return ""
+        return "; ".join(self._refusals) or "none is published"
 
     def _rank(self, place: Place) -> tuple[bool, int, int]:
         """Equal ones in an order that differs between workers, so that those who come at once do
@@ -133,7 +138,7 @@ class RemoteServer:
         self._run, self._choice, self._deadline_s = run, choice, deadline_s
         self._place: Place | None = None
         self._waits_since: float | None = None
-        self._said = False
+        self._said = ""
 
     def alive(self) -> bool:
         return self._place is not None
@@ -144,15 +149,17 @@ class RemoteServer:
         self._place = self._choice.take()
         waited_s = now - self._waits_since
         if self._place is not None:
-            self._waits_since, self._said = None, False
-        elif waited_s >= self._deadline_s:
-            found = f"none answers for {self._deadline_s:.0f} s ({self._choice.refusals()})"
+            self._waits_since, self._said = None, ""
+            return
+        why = self._choice.refusals()
+        if waited_s >= self._deadline_s:
+            found = f"none answers for {self._deadline_s:.0f} s ({why})"
             raise RollpoolError(self._what, found, _ADVICE)
-        elif waited_s >= _LOOK_S and not self._said:
-            self._said = True
+        if waited_s >= _LOOK_S and why != self._said:
+            self._said = why
             print(
-                f"rollpool: waiting up to {self._deadline_s:.0f} s for {self._what} "
-                f"({self._choice.refusals()}); {_ADVICE}", file=sys.stderr, flush=True,
+                f"rollpool: waiting up to {self._deadline_s:.0f} s for {self._what} ({why}); "
+                f"{_ADVICE}", file=sys.stderr, flush=True,
             )  # fmt: skip
 
     def address(self) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class ModelServerProcess:
         token: the run's secret.
         log: where everything it prints is appended.
         threads: of its numerical libraries; results may differ between counts.
-        identity: ``run server policy checkpoint settings_hash`` as it will tell its clients.
+        identity: ``run server policy checkpoint settings_hash code_hash``, as it will tell its
+            clients.
         host: the address it listens on; default: loopback.
         max_batch, max_wait_ms: of simulators that are answered together.
         keeps: it keeps what it is asked, for ``compare``.

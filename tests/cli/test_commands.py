@@ -85,6 +85,19 @@ def test_prepare_seals_no_settings_before_all_is_checked(rollpool: Rollpool, hom
     assert rollpool("prepare", "demo", "--queue", "queue.txt").code == 0
 
 
+def test_other_code_adds_no_episode_to_a_run_that_has_rows(rollpool: Rollpool, home: Path) -> None:
+    assert rollpool("run", "demo", "--queue", "queue.txt", "--test-num", "1").code == 0
+    population = sorted((home / "runs" / "demo" / "manifests").rglob("*"))
+    with (home / "policy" / "expert" / "deploy_policy.py").open("a") as code:
+        code.write("# edited\n")
+    for command in ("prepare", "run"):
+        done = rollpool(command, "demo", "--test-num", "3")
+        assert done.code == 2 and "EVAL_CODE_CHANGE=mark" in done.err
+    done = rollpool("serve", "demo")
+    assert done.code == 2 and "EVAL_CODE_CHANGE=mark" in done.err
+    assert sorted((home / "runs" / "demo" / "manifests").rglob("*")) == population
+
+
 def test_a_wrong_queue_never_stands_in_a_run(rollpool: Rollpool, home: Path) -> None:
     (home / "queue.txt").write_text("plane reach_goal\nplane reach_gaol\n")
     done = rollpool("prepare", "demo", "--queue", "queue.txt")

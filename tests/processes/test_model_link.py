@@ -38,7 +38,7 @@ class Waiting:
 
 def link(path: Path, now: list[float], own: Any = None) -> ComingModel:
     settings = {"SIM_SERVER_HOST": None, "SIM_SERVER_PORT": None, "STALL_TIMEOUT": 60.0}
-    identity = {"policy": "p", "checkpoint": {}, "settings_hash": ""}
+    identity = {"policy": "p", "checkpoint": {}, "settings_hash": "", "code_hash": ""}
     run = SimpleNamespace(
         paths=RunPaths(path), settings=settings, token="t", id="r", identity=identity
     )

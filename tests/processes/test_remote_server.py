@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from tests.model_server.serving import client, serving
 from tests.waiting import wait_for
 
 DEADLINE_S = 20.0
-IDENTITY = {"policy": "test", "checkpoint": None, "settings_hash": "h"}
+IDENTITY = {"policy": "test", "checkpoint": None, "settings_hash": "h", "code_hash": "c"}
 
 
 class Still:
@@ -46,15 +47,18 @@ class Pool:
             settings={"MODEL_SERVER_HOST": "127.0.0.1", "STALL_TIMEOUT": 1.0, "SIMS_PER_WORKER": 2},
         )  # fmt: skip
 
-    def serve(self, name: str, run: str = "run", model: Any = None) -> ModelServer:
-        settings = {"run": run, "server": name, **IDENTITY}
+    def serve(self, name: str, run: str = "run", model: Any = None, code: str = "c") -> ModelServer:
+        settings = {"run": run, "server": name, **IDENTITY, "code_hash": code}
         server = self._stack.enter_context(serving(model or Still(), **settings))
         servers.publish(self.run.paths, name, "model", server.host, server.port, run)
         return server
 
-    def links(self, count: int, clock: Callable[[], float] = time.monotonic) -> list[RemoteServer]:
+    def links(
+        self, count: int, clock: Callable[[], float] = time.monotonic,
+        deadline_s: float = DEADLINE_S,
+    ) -> list[RemoteServer]:  # fmt: skip
         choice = Choice(self.run, "worker", clock)
-        return [RemoteServer(self.run, choice, DEADLINE_S) for _ in range(count)]
+        return [RemoteServer(self.run, choice, deadline_s) for _ in range(count)]
 
 
 @pytest.fixture
@@ -107,12 +111,36 @@ def test_the_only_one_is_tried_again(pool: Pool) -> None:
         link.stalled()
 
 
-def test_where_none_answers_it_says_so(pool: Pool) -> None:
-    clock = iter(range(0, 100, 5))
-    (link,) = pool.links(1, lambda: float(next(clock)))
-    with pytest.raises(RollpoolError, match="none is published"):
-        for _ in range(10):
-            link.start(None)  # type: ignore[arg-type]
+def waiting(link: RemoteServer, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Until it has said them."""
+
+    def said() -> bool:
+        link.start(None)  # type: ignore[arg-type]
+        return words in capsys.readouterr().err
+
+    wait_for(said, f"it says {words}")
+
+
+def test_who_waits_says_why_and_says_so_again_where_that_changes(
+    pool: Pool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = itertools.count(step=0.5)
+    (link,) = pool.links(1, lambda: next(clock), deadline_s=1e9)
+    waiting(link, "none is published", capsys)
+    pool.serve("a", code="older")
+    waiting(link, "its code_hash is 'older', not 'c'", capsys)
+    assert not link.alive()
+
+
+def test_where_none_answers_it_says_so(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    (link,) = pool.links(1, lambda: now[0])
+    link.start(None)  # type: ignore[arg-type]
+    now[0] = DEADLINE_S / 2
+    waiting(link, "none is published", capsys)
+    now[0] = DEADLINE_S
+    with pytest.raises(RollpoolError, match=r"none answers for 20 s \(none is published\)"):
+        link.start(None)  # type: ignore[arg-type]
 
 
 def test_a_policy_that_keeps_one_episode_s_state_is_refused_to_several_simulators(

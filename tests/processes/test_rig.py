@@ -71,7 +71,7 @@ def make_rig(root: Root) -> Iterator[MakeRig]:
         }  # fmt: skip
         run = Run(
             root, root.run("r"), resolve(given, root=root, gpus=list)[0], "id",
-            {"policy": "slow", "checkpoint": {}, "settings_hash": "0"},
+            {"policy": "slow", "checkpoint": {}, "settings_hash": "0", "code_hash": "0"},
             root.policy_dir("slow"), None, "token",
         )  # fmt: skip
         made.append(Rig(run, "worker", **({"clock": clock} if clock else {})))
