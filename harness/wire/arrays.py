@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
 
 from harness.wire.errors import ProtocolError
 
-_KINDS = "biufcSUmM"
+_KINDS = "biufcSU"  # and times: "mM"
 _DTYPE = re.compile(r"[<>=|]?[A-Za-z]+\d*(\[\w+\])?")
 _MAX_NDIM = 32
 _LAST_CODE_POINT = 0x10FFFF
@@ -23,12 +24,19 @@ _LAST_CODE_POINT = 0x10FFFF
 
 def check_type(dtype: np.dtype[Any]) -> None:
     """ProtocolError where elements of this type cannot cross."""
-    if dtype.kind not in _KINDS or dtype.itemsize == 0:
+    if not _crosses(dtype):
         raise ProtocolError(
             "send an array",
             f"element type {dtype} cannot cross the wire",
-            "send numbers, booleans, text, bytes or times",
+            "send numbers, booleans, text, bytes or times with a unit",
         )
+
+
+def _crosses(dtype: np.dtype[Any]) -> bool:
+    if dtype.kind in "mM":  # one without a unit, or of no length, cannot even be printed
+        unit, count = np.datetime_data(dtype)[:2]
+        return unit != "generic" and count > 0
+    return dtype.kind in _KINDS and dtype.itemsize > 0
 
 
 def plain(scalar: np.generic) -> bool | int | float | str:
@@ -53,7 +61,7 @@ def parse_spec(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...], 
     What is no description is not shown: it may be an array in memory that nobody has filled yet.
     """
     whole = isinstance(shape, list) and len(shape) <= _MAX_NDIM
-    if not whole or not all(type(n) is int and n >= 0 for n in shape):
+    if not whole or not all(type(n) is int and 0 <= n <= sys.maxsize for n in shape):
         raise malformed("the shape of an array")
     if not isinstance(dtype, str):
         raise malformed("an array's element type, which is no text")
@@ -69,7 +77,7 @@ def _element_type(text: str) -> np.dtype[Any]:
         parsed = np.dtype(text)
     except (TypeError, ValueError) as error:
         raise malformed(f"array element type {text[:80]!r}") from error
-    if parsed.kind not in _KINDS or parsed.itemsize == 0:
+    if not _crosses(parsed):
         raise malformed(f"array element type {text[:80]!r}")
     return parsed
 

@@ -163,6 +163,9 @@ def test_these_payloads_are_right_but_for_what_is_wrong_with_them() -> None:
         described("<f4", [True], body=bytes(4)),
         described("<f4", [2**62], body=bytes(8)),
         described("<f4", [0, 2**70], body=b""),
+        described("<f4", [10**4000, 10**4000], body=bytes(8)),
+        described("<M8", [1], body=bytes(8)),
+        described("<M8[0s]", [1], body=bytes(8)),
         described("<f4", [1] * 33, body=bytes(4)),
         described("<f4", [1], body=bytes(65)),
         described("<f4", [17], body=bytes(64)),
@@ -225,6 +228,7 @@ def test_a_refusal_shows_no_memory() -> None:
         {"data": "AA\nAAAA==", "dtype": "float32", "shape": [1]},
         {"data": [0, 0], "dtype": "float32", "shape": [1]},
         {"data": "AAAAAA=="},
+        {"data": "AAAAAAAAAAA=", "dtype": "datetime64", "shape": [1]},
     ],
 )
 def test_classic_refuses(fields: dict[str, Any]) -> None:
@@ -270,13 +274,14 @@ def test_classic_replies_carry_their_type() -> None:
     [
         np.array([object()]),
         np.zeros(2, "i4,i4"),
+        np.zeros(2, "M8"),
         b"bytes",
         {1: "number as a key"},
         np.complex64(1j),
         object(),
         10**5000,
     ],
-    ids=["object array", "records", "bytes", "number as a key", "complex", "object", "huge"],
+    ids=["objects", "records", "no unit", "bytes", "number as a key", "complex", "object", "huge"],
 )
 def test_what_cannot_cross_is_refused_at_the_sender(codec: str, value: Any) -> None:
     with pytest.raises(ProtocolError):
