@@ -76,9 +76,8 @@ def converse(sock: socket.socket, settings: Settings) -> None:
         try:
             while True:
                 idle = Deadline(IDLE_S, "the next call")
-                payload = inbox.frame(FRAME_LIMIT, idle, FRAME_S)
-                inbox.rest()
-                reply = classic.dump(answer(methods, payload))
+                # No name for the payload: its memory would not be free for the next one.
+                reply = classic.dump(answer(methods, inbox.whole(FRAME_LIMIT, idle, FRAME_S)))
                 send_frame(sock, reply, Deadline(FRAME_S, "the answer"))
         except (ConnectionLost, DeadlinePassed):
             pass  # it left

@@ -58,9 +58,7 @@ class ClassicCalls:
         deadline = Deadline(self._connection.deadline_s, f"{method} of {self._where}")
         request = classic.dump({"cmd": method, "obs": packed(arguments)})
         send_frame(self._connection.sock, request, deadline)
-        payload = self._inbox.frame(self._connection.limit, deadline, deadline.remaining())
-        self._inbox.rest()
-        reply = classic.load(payload)
+        reply = classic.load(self._inbox.whole(self._connection.limit, deadline))
         if isinstance(reply, dict) and "error" in reply:
             trace = str(reply.get("traceback") or "")
             raise RemoteError(f"call {method}", "policy", str(reply["error"]), trace)

@@ -102,9 +102,9 @@ def send_frame(sock: socket.socket, parts: Sequence[memoryview], deadline: Deadl
         deadline.bound(sock)
         try:
             sent = sock.sendmsg(pending[:_VECTORS_A_CALL])
-        except TimeoutError:
-            continue
         except OSError as error:
+            if _is_tick(error):
+                continue
             raise _lost(deadline.waiting_for, str(error)) from error
         left -= sent
         if not left:
@@ -122,11 +122,18 @@ class Inbox:
         self._payload = _NOTHING
         self._got, self._deadline = 0, Deadline(0, "")
 
-    def frame(self, limit: int, first: Deadline, rest_s: float) -> memoryview:
+    def whole(self, limit: int, first: Deadline, rest_s: float | None = None) -> memoryview:
+        """The payload of the next frame, once all of it has arrived; else as ``frame``."""
+        payload = self.frame(limit, first, rest_s)
+        self.rest()
+        return payload
+
+    def frame(self, limit: int, first: Deadline, rest_s: float | None = None) -> memoryview:
         """The payload of the next frame, once its length has arrived.
 
-        ``first`` bounds the wait for that, ``rest_s`` that for the whole of it afterwards: a long
-        pause between frames is normal, one within a frame is not.
+        ``first`` bounds the wait for that, and for the whole of it where ``rest_s`` is not given;
+        else so many seconds from then on do: a long pause between frames is normal, one within a
+        frame is not.
         """
         memory, got = self._memory.at_least(_AT_ONCE), len(self._early)
         memory[:got] = self._early
@@ -142,7 +149,7 @@ class Inbox:
             memory[:got] = begun[:got]
         self._payload, self._got = memory[_LENGTH.size : end], got - _LENGTH.size
         if got < end:
-            self._deadline = Deadline(rest_s, first.waiting_for)
+            self._deadline = first if rest_s is None else Deadline(rest_s, first.waiting_for)
         return self._payload
 
     def need(self, size: int) -> None:
@@ -161,13 +168,18 @@ def _receive(sock: socket.socket, into: memoryview, deadline: Deadline) -> int:
     deadline.bound(sock)
     try:
         count = sock.recv_into(into)
-    except TimeoutError:
-        return 0
     except OSError as error:
+        if _is_tick(error):
+            return 0
         raise _lost(deadline.waiting_for, str(error)) from error
     if count == 0:
         raise _lost(deadline.waiting_for, "the peer closed the connection")
     return count
+
+
+def _is_tick(error: OSError) -> bool:
+    """Whether only the kernel's wait is over; a network that was given up has a number."""
+    return isinstance(error, TimeoutError) and error.errno is None
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:

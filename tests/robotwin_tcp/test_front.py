@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
+from harness.fronts import robotwin
 from harness.policies.contract import Observation, Session
 from tests.robotwin_tcp.peers import Client, fronted, receive
 
@@ -132,6 +133,21 @@ def test_nonsense_ends_nothing_but_its_own_connection() -> None:
             sock.sendall(b"\xff\xff\xff\xff")  # a frame of 4 GB
             assert receive(sock) == b""
         assert chunk_of(Client(port, pi0_step=1))[0, -1] == 1
+
+
+def test_a_calls_memory_is_free_when_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses, answer = list[int](), robotwin.answer
+
+    def noted(methods: robotwin.Methods, payload: memoryview) -> dict[str, Any]:
+        addresses.append(np.frombuffer(payload, np.uint8).ctypes.data)
+        return answer(methods, payload)
+
+    monkeypatch.setattr(robotwin, "answer", noted)
+    with fronted(Counts(), FORM) as port:
+        model = Client(port)
+        model.reset_model()
+        model.reset_model()
+    assert addresses == addresses[:1] * 2
 
 
 def test_the_command_serves_a_policy_and_takes_its_port_again_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import threading
 import weakref
@@ -24,6 +25,7 @@ from harness.wire import (
     classic,
     connect,
 )
+from harness.wire.calls import ClassicCalls
 from harness.wire.frames import FRAME_LIMIT, Deadline, Inbox, Memory, send_frame
 
 Pair = tuple[Connection, Connection]
@@ -219,6 +221,49 @@ def test_a_wait_is_over_at_its_deadline_and_not_when_the_kernel_was_asked_to_loo
     assert came == payload
     with pytest.raises(DeadlinePassed):
         inbox.frame(FRAME_LIMIT, Deadline(0, "a frame"), 60)
+
+
+class Broken(Ticking):
+    """A socket whose network is gone: the kernel has given up, which is no tick."""
+
+    def _tick(self) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+
+def test_a_network_that_is_gone_is_no_tick() -> None:
+    broken: Any = Broken()
+    with pytest.raises(ConnectionLost, match="Connection timed out"):
+        send_frame(broken, [memoryview(b"x")], Deadline(60, "send"))
+    with pytest.raises(ConnectionLost, match="Connection timed out"):
+        Inbox(broken).frame(FRAME_LIMIT, Deadline(60, "a frame"))
+
+
+class Trickling(Ticking):
+    """A socket and its clock: a second passes with each thing that is received."""
+
+    family = None
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sendmsg(self, parts: list[memoryview]) -> int:
+        return sum(map(len, parts))
+
+    def recv_into(self, into: memoryview) -> int:
+        self.now += 1
+        into[:3], self.coming = self.coming[:3], self.coming[3:]
+        return 3
+
+
+def test_an_answer_that_trickles_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one until its length is there, and another from then on."""
+    sock: Any = Trickling((100).to_bytes(4, "big") + bytes(100))
+    monkeypatch.setattr("harness.wire.frames.time", sock)
+    monkeypatch.setattr("harness.wire.calls.connect", lambda *_: Connection(sock, 10))
+    with pytest.raises(DeadlinePassed, match="within 10 s"):
+        ClassicCalls("host", 1, 10, 10).call("infer")
+    assert sock.now == 10
 
 
 def test_a_peer_that_goes_away_within_a_large_frame_is_noticed(tcp_pair: Pair) -> None:
