@@ -7,18 +7,16 @@ comes of it carries the same conversation as ever, with the simulator asking.
 
 from __future__ import annotations
 
-import hmac
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
 
 from harness.errors import RollpoolError
-from harness.wire import Connection, ProtocolError
+from harness.inference.greeting import STRANGER_LIMIT, knows, refusal
+from harness.wire import Connection, ConnectionLost, DeadlinePassed, ProtocolError
 
 #: For a caller to say who it is.
 GREETING_DEADLINE_S = 10.0
-_STRANGER_LIMIT = 64 * 1024
 _TICK_S = 1.0
 
 
@@ -83,15 +81,17 @@ class ModelListener:
         self._listener.close()
 
     def _greet(self, connection: Connection) -> None:
-        limit, connection.limit = connection.limit, _STRANGER_LIMIT
-        message = connection.receive()
-        given = str(message.get("token", "")).encode(errors="replace")
-        if message["type"] != "join" or not hmac.compare_digest(given, self._token.encode()):
-            refusal: dict[str, Any] = {
-                "type": "error", "kind": "protocol", "traceback": "",
-                "message": "the token is not this run's: check host, port and run",
-            }  # fmt: skip
-            connection.reply(refusal)
-            raise ProtocolError("join", "its token is not this run's", "check host, port and run")
+        limit, connection.limit = connection.limit, STRANGER_LIMIT
+        try:
+            message = connection.receive()
+            if message["type"] != "join" or not knows(self._token, message):
+                raise ProtocolError(
+                    "join", "the token is not this run's", "check the host, port and run"
+                )
+        except (ConnectionLost, DeadlinePassed):
+            raise
+        except ProtocolError as error:
+            connection.reply(refusal(error))
+            raise
         connection.reply({"type": "ok"})
         connection.limit = limit

@@ -7,7 +7,6 @@ of its name, or with the connection.
 
 from __future__ import annotations
 
-import hmac
 import threading
 import time
 import traceback
@@ -16,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import RollpoolError, one_line
+from harness.errors import RollpoolError
 from harness.inference.batching import Batcher
+from harness.inference.greeting import STRANGER_LIMIT, knows, refusal
 from harness.policies.contract import Policy, Session
 from harness.wire import Connection, ConnectionLost, DeadlinePassed, ProtocolError
 from harness.wire.frames import FRAME_LIMIT
 
-_STRANGER_LIMIT = 64 * 1024
 _SESSIONS_A_CONNECTION = 64
 
 
@@ -128,7 +127,7 @@ class Conversation:
         self._greeted = False
         self._known = not service.token
         if not self._known:
-            connection.limit = _STRANGER_LIMIT
+            connection.limit = STRANGER_LIMIT
 
     def run(self) -> None:
         """Answer until the client leaves, is silent too long, or sends what is no message."""
@@ -151,41 +150,42 @@ class Conversation:
         except (ConnectionLost, DeadlinePassed):
             raise
         except ProtocolError as error:
-            self._connection.reply(_error("protocol", error))
+            self._connection.reply(refusal(error))
             return False
         try:
             reply = self._handle(request)
         except (Refused, ProtocolError) as error:
-            self._connection.reply(_error("protocol", error))
+            self._connection.reply(refusal(error))
             return not getattr(error, "ends", False)
         except KeyboardInterrupt:
             raise  # of whoever started the server by hand
         except BaseException as error:  # a policy may raise anything; the row says what
             traceback.print_exc()
-            self._connection.reply(_error("policy", error))
+            self._connection.reply(refusal(error, "policy", traceback.format_exc()))
             return True
         self._connection.reply(reply)
         return True
 
     def _handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        kind = request["type"]
-        if kind not in self._handlers:
-            raise Refused(f"request {kind[:80]!r}", "unknown", f"use {', '.join(self._handlers)}")
+        kind, asked = request["type"], f"request {request['type'][:80]!r}"
         if kind != "hello" and not self._known:
-            raise Refused(f"request {kind!r}", "no hello came first", "say hello", ends=True)
+            raise Refused(asked, "no hello came first", "say hello", ends=True)
+        if kind not in self._handlers:
+            raise Refused(asked, "unknown", f"use {', '.join(self._handlers)}")
         return self._handlers[kind](request)
 
     def _hello(self, request: Mapping[str, Any]) -> dict[str, Any]:
         identity, token = self._service.identity, self._service.token
-        if request.get("protocol") != identity["protocol"]:
+        given = request.get("protocol")
+        protocol = given if isinstance(given, int) else None  # a stranger's: it may be anything
+        if protocol != identity["protocol"]:
             raise Refused(
-                f"protocol {request.get('protocol')!r}",
+                f"protocol {protocol}",
                 f"this server speaks {identity['protocol']}",
                 "use the same version of the toolkit on both sides",
                 ends=True,
             )
-        given = str(request.get("token", "")).encode(errors="replace")
-        if token and not hmac.compare_digest(given, token.encode()):
+        if token and not knows(token, request):
             raise Refused(
                 "hello", "the token is not this run's", "check the host, port and run", ends=True
             )
@@ -233,8 +233,3 @@ def _observation(sent: Any) -> dict[str, Any]:
     return {
         "images": {}, "state": {}, "instruction": "", "last_action": None, "expert": None, **sent,
     }  # fmt: skip
-
-
-def _error(kind: str, error: BaseException) -> dict[str, Any]:
-    trace = "".join(traceback.format_exception(error)) if kind == "policy" else ""
-    return {"type": "error", "kind": kind, "message": one_line(error), "traceback": trace}

@@ -116,6 +116,23 @@ def test_who_was_turned_away_is_said() -> None:
     listener.close()
 
 
+def test_a_model_of_another_version_is_told() -> None:
+    listener, heard = listening(), list[dict[str, Any]]()
+
+    def older() -> None:
+        with connect("127.0.0.1", listener.port, 5) as connection:
+            connection.sock.sendall((60).to_bytes(4, "big") + b"RPB3".ljust(60))
+            heard.append(connection.receive())
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    with pytest.raises(RollpoolError, match=r"turned away: .*RPB3.*RPB4"):
+        listener.accept(1, 5, lambda: None)
+    thread.join(10)
+    listener.close()
+    assert heard[0]["type"] == "error" and "RPB3" in heard[0]["message"]
+
+
 def test_without_a_token_only_loopback() -> None:
     with pytest.raises(RollpoolError, match="no token was given"):
         ModelListener("0.0.0.0", 0, "")

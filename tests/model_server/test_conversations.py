@@ -99,6 +99,27 @@ def test_nothing_is_served_before_hello(request_type: str) -> None:
         connection.ask({"type": request_type}, "ok")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"type": "eval"},
+        {"type": "hello", "protocol": np.zeros(2), "token": "secret"},
+        {"type": "hello", "protocol": 1, "token": np.zeros(2)},
+    ],
+    ids=["unknown", "protocol", "token"],
+)
+def test_a_stranger_has_one_try_and_learns_nothing(
+    words: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(Counts()) as server, connect(server.host, server.port, 10) as connection:
+        with pytest.raises(RemoteError) as raised:
+            connection.ask(words, "hello")
+        assert (raised.value.kind, raised.value.traceback) == ("protocol", "")
+        with pytest.raises(ConnectionLost):
+            connection.receive()
+    assert not capsys.readouterr().err
+
+
 def test_a_stranger_cannot_send_much() -> None:
     with serving(Counts()) as server, connect(server.host, server.port, 10) as connection:
         connection.sock.sendall((10**6).to_bytes(4, "big"))
