@@ -25,8 +25,10 @@ main() {
   orchestrator::arguments "${BASH_SOURCE[0]}" 2 "$@"
   local name="${words[0]}" model
   local models=("${words[@]:1}")
+  for model in "${models[@]}"; do # each, before the first one is begun
+    [[ "$model" =~ ^[^:]+:[A-Z][A-Z0-9_]*= ]] || die "model $model" "no LABEL:VARIABLE=VALUE" "see --help"
+  done
   for model in "${models[@]}"; do
-    [[ "$model" == *:*=* ]] || die "model $model" "no LABEL:VARIABLE=VALUE" "see --help"
     orchestrator::variables "${model#*:}"
     # Beforehand: its own node and the pool ask for the same at the same time.
     orchestrator::prepare "${name}_${model%%:*}" ${QUEUE:+--queue "$QUEUE"}

@@ -6,6 +6,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from .conftest import Shell
 
 ENVS = Path(sys.prefix).parent
@@ -34,3 +36,15 @@ def test_values_reach_the_job_whole(shell: Shell, root: Path, tmp_path: Path) ->
     assert first["STUDY_RUN"] == "duel_a" and first["CKPT_NAME"] == "big"
     assert first["GIANT_KEEP"] == keep and first["GIANT_BACKBONES"] == "o/a,o/b"
     assert second["CKPT_NAME"] == "small" and "GIANT_KEEP" not in second
+
+
+@pytest.mark.parametrize("model", ["b", "b:expert", ":POLICY_NAME=expert", "b:policy=expert"])
+def test_what_is_no_model_is_refused_before_another_one_is_begun(
+    shell: Shell, root: Path, tmp_path: Path, model: str
+) -> None:
+    done = shell(
+        'bash "$1/orchestrators/parallel_models.sh" --dry-run duel "$2" "$3"', root,
+        "a:POLICY_NAME=expert", model, ROLLPOOL_ENVS=ENVS, RUNS_ROOT=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2 and f"model {model}: no LABEL:VARIABLE=VALUE" in done.stderr
+    assert not done.stdout
