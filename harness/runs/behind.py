@@ -1,11 +1,13 @@
 """A call that goes on while its caller begins the next thing.
 
 Promises: one call at a time, in the order they were given; what one raised is raised by whoever
-comes next, so it is lost only where nobody comes. Not promised: a deadline, beyond the call's own.
+comes next, so it is lost only where nobody comes. Not promised: a deadline, beyond the call's own;
+that a call is waited for whose beginning a signal met.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -26,7 +28,8 @@ class Behind:
     def settle(self) -> None:
         """Wait until no call goes on. Raises what the last one raised."""
         if self._thread is not None:
-            self._thread.join()
+            with contextlib.suppress(RuntimeError):  # a signal came before it had begun
+                self._thread.join()
             self._thread = None
         error, self._error = self._error, None
         if error is not None:

@@ -42,3 +42,17 @@ def test_what_a_call_raised_is_raised_by_the_next_or_at_the_end_once() -> None:
     with pytest.raises(Killed):
         behind.settle()
     behind.settle()
+
+
+def test_a_signal_before_a_call_has_begun_is_all_that_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise Killed
+
+    behind = Behind()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(Killed):
+            behind.call(lambda: None)
+    behind.settle()
