@@ -9,11 +9,13 @@ Promises: every wait has a deadline, and no process is left whatever the adapter
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.canonical import canonical_json, seed_of
 from harness.episodes.conformance import LOOK_EVERY
 from harness.errors import RollpoolError
 from harness.runs.population import Cell, read_line
@@ -154,6 +156,11 @@ class _Suite:
         for _ in range(1 if back else 2):
             for cell in cells:
                 lines = self._process().seal(cell, seeds).lines
+                complaints += [
+                    f"{cell.name} seed {seed_of(line)}: keys that are numbers, not text"
+                    for line in lines
+                    if canonical_json(json.loads(line)) != line
+                ]
                 now = [read_line(cell, line) for line in lines][:: -1 if back else 1]
                 known = self._sealed.setdefault(cell, now)
                 complaints += [

@@ -74,6 +74,14 @@ class UnseededInstruction(PointSim):
         return {**super().seal(scene, task, task_config, seed), "instruction": sentence}
 
 
+class NumberedObjects(PointSim):
+    """Seals by number what a manifest says by text, in another order."""
+
+    def seal(self, scene: str, task: str, task_config: str, seed: int) -> Mapping[str, Any]:
+        line = super().seal(scene, task, task_config, seed)
+        return {**line, "reset": {**line["reset"], "places": {9: 0.1, 10: 0.2}}}
+
+
 class OtherInstruction(PointSim):
     """Shows another sentence than the sealed one."""
 
@@ -213,6 +221,7 @@ FAULTS: dict[type[PointSim], tuple[str, str]] = {
     KeepsTheScene: ("after an abandoned episode", "another state"),
     RandomReset: (TWICE, "another state right after reset"),
     UnseededInstruction: ("sealing again gives the same", "instruction move to the mark, 0."),
+    NumberedObjects: ("sealing again gives the same", "keys that are numbers, not text"),
     OtherInstruction: (SEEN, "its instruction is 'go'"),
     LookingMoves: (LOOKING, "another state after"),
     MovesWithoutRenderer: ("alone, without a renderer", "another state right after reset"),
