@@ -15,6 +15,7 @@ from harness.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
     from typing import Any
 
     from harness.canonical import Sealed
@@ -112,8 +113,11 @@ class _Simulator:
     def __enter__(self) -> _Simulator:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._stack.__exit__(kind, error, at)
         if self._log is None:
             return
         with contextlib.suppress(OSError):  # a full disk: the log stays where it is

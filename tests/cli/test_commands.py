@@ -9,6 +9,7 @@ import pytest
 
 from harness.commands.queue_file import select
 from harness.errors import RollpoolError
+from harness.workers.simulator_process import SimulatorProcess
 from tests.cli.conftest import Rollpool
 
 CELLS = [("study", "put_cup"), ("study", "press_bell"), ("office", "put_cup")]
@@ -76,6 +77,22 @@ def test_a_log_that_no_place_is_left_for_in_the_run_stays_where_it_was(
     (home / "runs" / "demo" / "logs").touch()
     assert rollpool("prepare", "demo", "--queue", "queue.txt").code == 0
     assert len(list(home.glob("prepare-*/simulator.log"))) == 1
+
+
+def test_who_is_interrupted_while_sealing_waits_for_no_simulator(
+    rollpool: Rollpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would finish the seeds that it was asked for first."""
+
+    def interrupted(*of: object) -> None:
+        raise KeyboardInterrupt
+
+    def waits(*of: object) -> None:
+        raise AssertionError("it was asked to quit")
+
+    monkeypatch.setattr(SimulatorProcess, "seal", interrupted)
+    monkeypatch.setattr(SimulatorProcess, "close", waits)
+    assert rollpool("prepare", "demo", "--queue", "queue.txt").code == 130
 
 
 def test_prepare_seals_no_settings_before_all_is_checked(rollpool: Rollpool, home: Path) -> None:
