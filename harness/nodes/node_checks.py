@@ -72,8 +72,10 @@ def rendering(findings: Findings, found: Sequence[Gpu], needed: bool) -> Finding
     if backend is None:
         reasons = "; ".join(f"{device}: {why}" for device, why in findings.refused.items())
         level: Level = "failure" if needed else "warning"
-        return Finding("rendering", level, f"no device gives a picture ({reasons})",
-                       "see README, cameras; or evaluate state-only policies")  # fmt: skip
+        return Finding(
+            "rendering", level, f"no device gives a picture ({reasons})",
+            "run: bash scripts/setup.sh system; or evaluate policies without cameras",
+        )  # fmt: skip
     words = f"on {backend.device}: {backend.summary}"
     software = backend.device == "cpu" or any(n in backend.summary.lower() for n in _SOFTWARE)
     if found and software:
