@@ -60,6 +60,12 @@ class Root:
         self.seeds = path / "seeds"
         self.profiles = CODE / "harness" / "profiles"
 
+    def place(self, text: str) -> Path:
+        """What a user's path means, absolute: a relative one is where the user stands if it is
+        there, else in this root."""
+        here = Path(text).expanduser()
+        return here.absolute() if here.exists() or here.is_absolute() else self.path / here
+
     def run(self, name: str) -> RunPaths:
         """The names of run ``name``. Raises ``RollpoolError`` for a name that is no folder name."""
         return RunPaths(self.runs / checked(name))

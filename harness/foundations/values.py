@@ -13,7 +13,7 @@ from typing import Any
 from harness.canonical import canonical_json
 from harness.errors import RollpoolError
 from harness.foundations.variables import Variable
-from harness.foundations.yaml_files import load_yaml
+from harness.foundations.yaml_files import is_yaml, load_yaml
 from harness.paths import Root
 
 
@@ -30,22 +30,22 @@ def parse(variable: Variable, text: object, source: str, root: Root) -> Any:
         return text == "1"
     if variable.type == "path":
         return _path(variable, text, asked, root)
+    if variable.type == "name or path":
+        return str(root.place(text)) if "/" in text or is_yaml(text) else text
     if variable.type == "mapping":
-        return _mapping(text, asked)
+        return _mapping(text, asked, root)
     if variable.choices and text not in variable.choices:
         raise RollpoolError(asked, "no such choice", f"set it to {' or '.join(variable.choices)}")
     return text if variable.type == "text" else _number(variable, text, asked)
 
 
 def _path(variable: Variable, text: str, asked: str, root: Root) -> Path:
-    """Absolute: a relative one is the user's where it is there, else the root's."""
-    here = Path(text).expanduser()
-    if variable.whole and not here.is_absolute():
+    if variable.whole and not Path(text).expanduser().is_absolute():
         raise RollpoolError(
             asked, "not a whole path, and every process may stand in another folder",
             "write it from / on",
         )  # fmt: skip
-    return here.absolute() if here.exists() or here.is_absolute() else root.path / here
+    return root.place(text)
 
 
 def as_text(value: object) -> str:
@@ -55,10 +55,10 @@ def as_text(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _mapping(text: str, asked: str) -> dict[str, Any]:
+def _mapping(text: str, asked: str, root: Root) -> dict[str, Any]:
     """The content of the YAML file ``text``, or what ``as_text`` made of it, as JSON values."""
     try:
-        content = json.loads(text) if text.startswith("{") else load_yaml(Path(text).expanduser())
+        content = json.loads(text) if text.startswith("{") else load_yaml(root.place(text))
         # Through JSON and back, so that it is the same on joining, where JSON is all there is.
         mapping: dict[str, Any] = json.loads(canonical_json(content))
     except (TypeError, ValueError) as error:

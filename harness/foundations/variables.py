@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Reader = Literal["toolkit", "simulator", "model", "policy wrapper", "setup"]
-Type = Literal["text", "int", "float", "flag", "path", "mapping"]
+Type = Literal["text", "int", "float", "flag", "path", "name or path", "mapping"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ _DECLARATIONS = (
     Variable("BENCH_CONFIG", "text", None, "toolkit",
         "`clean` or `d6`..`d15` (task_config `bench_demo_<scene>_<CONFIG>`), or a whole "
         "task_config", moves_numbers=True),
-    Variable("EVAL_PROFILE", "text", None, "toolkit",
+    Variable("EVAL_PROFILE", "name or path", None, "toolkit",
         "a named profile (`rollpool list profiles`) or a YAML file of variables; what is "
         "given otherwise beats it"),
     Variable("SEEDS_ROOT", "path", None, "toolkit",
@@ -57,7 +57,7 @@ _DECLARATIONS = (
     Variable("USE_EVAL_SEEDS", "flag", "1", "toolkit",
         "1 = the seeds of the bank; 0 = the first that the simulator's expert solves, from "
         "100000 on, found and sealed before the run"),
-    Variable("EVAL_MANIFESTS", "text", None, "toolkit",
+    Variable("EVAL_MANIFESTS", "name or path", None, "toolkit",
         "sealed manifests to take over byte for byte instead of asking the simulator: another run "
         "by its name or folder, or a folder like its `manifests`; with `SEEDS_ROOT` those of the "
         "bank's seeds"),

@@ -20,9 +20,7 @@ _KNOWN_BEFORE = ("EVAL_PROFILE", "EVAL_ROOT", "RUNS_ROOT")
 
 def load_profile(root: Root, name: str) -> dict[str, object]:
     """A profile's values: ``<name>.yml`` of the shipped ones, or a user's own file by its path."""
-    file = Path(name).expanduser()
-    if file.suffix not in (".yml", ".yaml"):
-        file = root.profiles / f"{name}.yml"
+    file = root.place(name) if is_yaml(name) else root.profiles / f"{name}.yml"
     if not file.is_file():
         known = sorted(f.stem for f in root.profiles.glob("*.yml"))
         raise RollpoolError(f"profile {name!r}", f"no {file}", suggest(name, known))
@@ -35,6 +33,11 @@ def load_profile(root: Root, name: str) -> dict[str, object]:
         if key not in VARIABLES:
             raise RollpoolError(f"{file}: {key}", "no such variable", suggest(key, [*VARIABLES]))
     return values
+
+
+def is_yaml(name: str) -> bool:
+    """Whether a name is that of a file of this kind."""
+    return name.endswith((".yml", ".yaml"))
 
 
 def policy_config(root: Root, policy: str) -> dict[str, Any]:

@@ -290,6 +290,24 @@ def test_a_bad_profile_is_refused(root: Root, tmp_path: Path, text: str, message
     assert message in refused(root, {"EVAL_PROFILE": str(file)})
 
 
+def test_a_relative_path_is_the_user_s_else_the_root_s_and_the_same_everywhere(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    (here / "old").mkdir(parents=True)
+    (here / "mine.yml").write_text("SEEDS_ROOT: old\nSIM_CONFIG: {size: 1}\n")
+    (tmp_path / "shared.yml").write_text("size: 2\n")
+    monkeypatch.chdir(here)
+    given = {"EVAL_PROFILE": "mine.yml", "EVAL_MANIFESTS": "./old", "SIM_CONFIG": "shared.yml"}
+    found = settings(root, **given)
+    assert found["EVAL_PROFILE"] == str(here / "mine.yml")
+    assert found["EVAL_MANIFESTS"] == str(here / "old") and found["SEEDS_ROOT"] == here / "old"
+    assert found["SIM_CONFIG"] == {"size": 2}
+    monkeypatch.chdir(tmp_path)
+    assert settings(root, **found.exports()).values == found.values
+    assert settings(root, EVAL_MANIFESTS="old")["EVAL_MANIFESTS"] == "old", "a run's name"
+
+
 def test_an_unknown_profile_names_those_there_are(root: Root) -> None:
     assert "pick one of: k320_clean_reference" in refused(root, {"EVAL_PROFILE": "k320_clean"})
 
