@@ -68,9 +68,12 @@ class Worker:
         self._run, self._log = run, logging.getLogger("rollpool.worker")
         self._heartbeat = Heartbeat(run.paths, self.id, ttl, slurm=slurm_identity(), seats=seats)
         self._observer = Observer(run.paths.workers, ttl)
-        self._recorder = Recorder(run, self.id, self._heartbeat.host)
-        self._rig = Rig(run, self.id)
-        claims = open_claims(run, self._heartbeat, self._observer, self._record_lost, seats)
+        with contextlib.ExitStack() as refused:
+            refused.callback(self._heartbeat.end)  # or it would look like one that has died
+            self._recorder = Recorder(run, self.id, self._heartbeat.host)
+            self._rig = Rig(run, self.id)
+            claims = open_claims(run, self._heartbeat, self._observer, self._record_lost, seats)
+            refused.pop_all()
         self._durations = claims[0].durations  # shared by all
         self._players = [
             Player(seat, self._rig, own, self._heartbeat, self._recorder)

@@ -115,6 +115,16 @@ def test_other_code_adds_no_episode_to_a_run_that_has_rows(rollpool: Rollpool, h
     assert sorted((home / "runs" / "demo" / "manifests").rglob("*")) == population
 
 
+def test_a_worker_that_is_refused_does_not_look_dead(rollpool: Rollpool, home: Path) -> None:
+    assert rollpool("prepare", "demo", "--queue", "queue.txt").code == 0
+    with (home / "runs" / "demo" / "queue.txt").open("a") as queue:
+        queue.write("plane raise_in_step\n")
+    done = rollpool("work", "demo")
+    assert done.code == 2 and "plane raise_in_step is not sealed yet" in done.err
+    beats = [json.loads(f.read_text()) for f in (home / "runs" / "demo" / "workers").iterdir()]
+    assert [beat["state"] for beat in beats] == ["ended"] * 2
+
+
 def test_a_wrong_queue_never_stands_in_a_run(rollpool: Rollpool, home: Path) -> None:
     (home / "queue.txt").write_text("plane reach_goal\nplane reach_gaol\n")
     done = rollpool("prepare", "demo", "--queue", "queue.txt")
