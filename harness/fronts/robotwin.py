@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.errors import RollpoolError
+from harness.errors import RollpoolError, one_line
 from harness.fronts.backend import Backend, Settings, leave, refuse_strangers, settings_of
 from harness.policies import mapping
 from harness.wire import ConnectionLost, DeadlinePassed, ProtocolError, RemoteError, classic
@@ -96,8 +96,8 @@ def answer(methods: Methods, payload: Any) -> dict[str, Any]:
         return {"res": methods.call(request["cmd"], unpacked(request.get("obs")))}
     except RemoteError as error:
         return {"error": error.message, "traceback": error.traceback}
-    except RollpoolError as error:
-        return {"error": str(error), "traceback": traceback.format_exc()}
+    except Exception as error:  # of arguments that are a client's: they may be anything
+        return {"error": one_line(error), "traceback": traceback.format_exc()}
 
 
 def names(value: Any) -> list[str]:

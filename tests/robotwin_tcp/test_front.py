@@ -135,6 +135,17 @@ def test_nonsense_ends_nothing_but_its_own_connection() -> None:
         assert chunk_of(Client(port, pi0_step=1))[0, -1] == 1
 
 
+def test_what_is_no_argument_is_an_answer_too() -> None:
+    form = {
+        "reset": "reset_model",
+        "infer": [{"method": "act", "arguments": [{"array": "proprio"}]}],
+    }
+    with fronted(Counts(), form) as port:
+        model = Client(port)
+        assert "too large" in model.call("act", 10**400)["error"]
+        model.reset_model()  # the connection goes on
+
+
 def test_a_calls_memory_is_free_when_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     addresses, answer = list[int](), robotwin.answer
 
