@@ -94,8 +94,7 @@ class Adapted:
 
     def _checked(self, chunk: Any) -> np.ndarray:
         try:
-            # A copy, since the model may write there again.
-            actions = np.array(chunk, dtype=np.float32, order="C")
+            actions = np.asarray(chunk, dtype=np.float32).copy()  # the model may write there again
         except (TypeError, ValueError) as error:
             raise _bad_chunk(f"{type(chunk).__name__}: {error}", self.action_dim) from error
         dim = self.action_dim

@@ -92,7 +92,8 @@ def example(variable: Variable) -> str:
     """A value that a user may give, with what a shell would take apart where there can be some."""
     if variable.choices:
         return variable.choices[-1]
-    return {"flag": "0", "int": "1", "float": "1.0", "path": "/some where/it's",
+    path = "/some where/it's"
+    return {"flag": "0", "int": "1", "float": "1.0", "path": path, "name or path": path,
             "text": "one,two 'three'", "mapping": '{"a,b":"c d"}'}[variable.type]  # fmt: skip
 
 
