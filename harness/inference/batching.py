@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,14 +75,13 @@ class Batcher:
     Args:
         turn: held while the policy is asked.
         limit: the largest batch; it becomes half of what failed where each of it succeeded alone.
-        clock: monotonic seconds.
     """
 
     def __init__(
         self, policy: Policy, turn: contextlib.AbstractContextManager[Any], limit: int,
-        wait_s: float, clock: Callable[[], float] = time.monotonic,
+        wait_s: float,
     ) -> None:  # fmt: skip
-        self._policy, self._turn, self._clock = policy, turn, clock
+        self._policy, self._turn = policy, turn
         self._limit, self._wait_s, self._took_s = limit, wait_s, 0.0
         self._changed = threading.Condition()
         self._waiting: deque[_Request] = deque()
@@ -100,7 +99,7 @@ class Batcher:
         request = _Request(observation, session)
         with self._changed:
             if pace := self._paces.get(id(session)):
-                pace.asks(self._clock())
+                pace.asks(time.monotonic())
             self._waiting.append(request)
             self._changed.notify_all()
         while True:
@@ -120,9 +119,9 @@ class Batcher:
 
     def _gather(self) -> list[_Request]:
         """Those to be answered now, in the order in which they came."""
-        end = self._clock() + self._wait_s
+        end = time.monotonic() + self._wait_s
         while patience := self._patience():
-            if not self._changed.wait(min(patience, end - self._clock())):
+            if not self._changed.wait(min(patience, end - time.monotonic())):
                 break
         return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
 
@@ -131,25 +130,25 @@ class Batcher:
         call; so long may all those together wait that are here."""
         if len(self._waiting) >= self._limit:
             return 0.0
-        now, here = self._clock(), {id(request.session) for request in self._waiting}
+        now, here = time.monotonic(), {id(request.session) for request in self._waiting}
         due = (pace.due for key, pace in self._paces.items() if key not in here)
         gain_s = self._took_s / (len(self._waiting) + 1)
         return gain_s if any(now <= at < now + gain_s for at in due) else 0.0
 
     def _note(self, batch: list[_Request]) -> None:
-        now = self._clock()
+        now = time.monotonic()
         for request in batch:
             pace = self._paces.setdefault(id(request.session), _Pace(now))
             pace.answered = now
 
     def _answer(self, batch: list[_Request]) -> None:
         with self._turn:
-            began = self._clock()
+            began = time.monotonic()
             if len(batch) == 1:
                 batch[0].ask_alone(self._policy)
             elif failure := self._ask_together(batch):
                 self._ask_each(batch, failure)
-            self._took_s = self._clock() - began
+            self._took_s = time.monotonic() - began
         for request in batch:
             request.took_s = self._took_s
 

@@ -82,13 +82,10 @@ def _element_type(text: str) -> np.dtype[Any]:
     return parsed
 
 
-def rebuild(
-    buffer: bytes | memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], start: int = 0
-) -> np.ndarray:
-    """A view on the bytes of a read-only ``buffer`` from ``start`` on. These may be yet to come:
-    ``check_text`` when they are there."""
+def rebuild(buffer: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only view on the bytes of ``buffer``."""
     try:
-        return np.ndarray(shape, dtype, buffer, start)
+        return np.ndarray(shape, dtype, buffer)
     except (TypeError, ValueError, OverflowError) as error:
         raise malformed(f"an array of shape {shape}") from error
 

@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.canonical import canonical_json, episode_line, seed_of
+from tests.plain_values import objects
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=6,
-)  # fmt: skip
-objects = st.dictionaries(st.text(max_size=3), values, max_size=3)
 prints = st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2)
 
 

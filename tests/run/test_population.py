@@ -16,6 +16,7 @@ from harness.errors import RollpoolError
 from harness.paths import Root, RunPaths
 from harness.runs import population
 from harness.runs.population import Cell, Manifest
+from tests.plain_values import objects
 
 CELL = Cell("study", "put_cup_in_box", "bench_demo_study_clean")
 
@@ -75,15 +76,6 @@ def test_the_step_limit_stands_beside_the_manifest_and_not_in_its_hash(paths: Ru
     assert again.step_limit == 400, "the first word stands"
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=6,
-)  # fmt: skip
-resets = st.dictionaries(st.text(max_size=3), values, max_size=3)
-
-
 def seal_anew(resets: list[dict[str, Any]]) -> Manifest:
     with TemporaryDirectory() as name:
         paths = Root(Path(name)).run("demo")
@@ -93,13 +85,13 @@ def seal_anew(resets: list[dict[str, Any]]) -> Manifest:
         return manifest
 
 
-@given(st.lists(resets, max_size=3))
+@given(st.lists(objects, max_size=3))
 def test_the_order_of_keys_changes_nothing(given_resets: list[dict[str, Any]]) -> None:
     backwards = [dict(reversed(reset.items())) for reset in given_resets]
     assert seal_anew(given_resets).hash == seal_anew(backwards).hash
 
 
-@given(resets, resets)
+@given(objects, objects)
 def test_content_is_what_changes_the_hash(one: dict[str, Any], other: dict[str, Any]) -> None:
     assume(one != other)
     assert seal_anew([one]).hash != seal_anew([other]).hash
